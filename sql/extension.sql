@@ -1,0 +1,52 @@
+-- what an extension must be: documented, relocatable, and gone when dropped
+
+-- every public object has a comment; support functions, which nobody calls, need none
+SELECT p.oid::regprocedure AS without_comment
+FROM pg_proc p
+JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'unifdiag'
+WHERE obj_description(p.oid, 'pg_proc') IS NULL
+	AND NOT EXISTS (SELECT FROM pg_operator o WHERE o.oprcode = p.oid
+		AND obj_description(o.oid, 'pg_operator') IS NOT NULL)
+	AND NOT EXISTS (SELECT FROM pg_amproc a WHERE a.amproc = p.oid)
+	AND NOT EXISTS (SELECT FROM pg_type t WHERE p.oid IN (t.typinput, t.typoutput, t.typreceive,
+		t.typsend, t.typmodin, t.typmodout))
+	AND NOT EXISTS (SELECT FROM pg_proc s WHERE s.prosupport = p.oid);
+
+-- and every function says that it may run in parallel workers
+SELECT p.oid::regprocedure AS not_parallel_safe
+FROM pg_proc p
+JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'unifdiag'
+WHERE p.proparallel <> 's';
+
+-- operator classes hold together
+SELECT c.opcname, a.amname, amvalidate(c.oid)
+FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod
+WHERE c.opcintype = 'bithash'::regtype
+ORDER BY 1, 2;
+
+-- it works from a schema that is not in the search path, and moves
+CREATE SCHEMA elsewhere;
+ALTER EXTENSION unifdiag SET SCHEMA elsewhere;
+SELECT '0101'::elsewhere.bithash OPERATOR(elsewhere.<~>) '0011'::elsewhere.bithash AS distance;
+ALTER EXTENSION unifdiag SET SCHEMA public;
+DROP SCHEMA elsewhere;
+
+-- it leaves nothing behind
+DROP EXTENSION unifdiag;
+SELECT count(*) FROM pg_proc WHERE probin LIKE '%unifdiag%';
+
+-- anybody who may create objects in a database may install it
+CREATE ROLE regress_unifdiag_user;
+DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO regress_unifdiag_user', current_database()); END $$;
+GRANT CREATE ON SCHEMA public TO regress_unifdiag_user;
+SET ROLE regress_unifdiag_user;
+CREATE EXTENSION unifdiag;
+RESET ROLE;
+SELECT r.rolname FROM pg_extension e JOIN pg_roles r ON r.oid = e.extowner WHERE extname = 'unifdiag';
+DROP EXTENSION unifdiag;
+REVOKE CREATE ON SCHEMA public FROM regress_unifdiag_user;
+DO $$ BEGIN EXECUTE format('REVOKE CREATE ON DATABASE %I FROM regress_unifdiag_user', current_database()); END $$;
+DROP ROLE regress_unifdiag_user;
+CREATE EXTENSION unifdiag;

@@ -1,0 +1,181 @@
+/* unifdiag 1.0: binary codes learnt from vectors, and exact search among them */
+
+-- complain if the script is sourced in psql, rather than through CREATE EXTENSION
+\echo Use "CREATE EXTENSION unifdiag" to load this file. \quit
+
+--
+-- bithash: a binary code of 1 to 64000 bits
+--
+
+CREATE TYPE bithash;
+
+CREATE FUNCTION bithash_in(cstring, oid, integer) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_out(bithash) RETURNS cstring
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_recv(internal, oid, integer) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_send(bithash) RETURNS bytea
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_typmod_in(cstring[]) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_typmod_out(integer) RETURNS cstring
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- STORAGE external: the bits of a good code are random, compression would find nothing
+CREATE TYPE bithash (
+	INPUT = bithash_in,
+	OUTPUT = bithash_out,
+	RECEIVE = bithash_recv,
+	SEND = bithash_send,
+	TYPMOD_IN = bithash_typmod_in,
+	TYPMOD_OUT = bithash_typmod_out,
+	INTERNALLENGTH = variable,
+	ALIGNMENT = int4,
+	STORAGE = external
+);
+COMMENT ON TYPE bithash IS 'binary code of 1 to 64000 bits';
+
+CREATE FUNCTION length(bithash) RETURNS integer
+	AS 'MODULE_PATHNAME', 'bithash_length' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION length(bithash) IS 'number of bits of the code';
+CREATE FUNCTION bit_count(bithash) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'bithash_bit_count' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bit_count(bithash) IS 'number of bits set in the code';
+CREATE FUNCTION get_bit(bithash, integer) RETURNS integer
+	AS 'MODULE_PATHNAME', 'bithash_get_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION get_bit(bithash, integer) IS 'bit of the code, counted from 0 at the left';
+
+--
+-- Casts
+--
+-- From bit the cast is implicit, so that B'0101' serves as a query.  From bit varying it
+-- must not be: core's length(bit) and others, called with a bit varying, would become
+-- ambiguous.
+--
+
+CREATE FUNCTION bithash(bithash, integer, boolean) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'bithash_enforce_typmod' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bithash(bithash, integer, boolean) IS 'check that the code has the length that its type demands';
+CREATE FUNCTION bithash(bit, integer, boolean) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'bithash_from_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bithash(bit, integer, boolean) IS 'convert bit to bithash';
+CREATE FUNCTION bithash(bit varying, integer, boolean) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'bithash_from_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bithash(bit varying, integer, boolean) IS 'convert bit varying to bithash';
+CREATE FUNCTION bithash(bytea, integer, boolean) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'bithash_from_bytea' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bithash(bytea, integer, boolean) IS 'convert bytea to bithash';
+CREATE FUNCTION bithash_to_bit(bithash) RETURNS bit
+	AS 'MODULE_PATHNAME', 'bithash_to_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bithash_to_bit(bithash) IS 'convert bithash to bit';
+CREATE FUNCTION bithash_to_varbit(bithash) RETURNS bit varying
+	AS 'MODULE_PATHNAME', 'bithash_to_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bithash_to_varbit(bithash) IS 'convert bithash to bit varying';
+CREATE FUNCTION bithash_to_bytea(bithash) RETURNS bytea
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bithash_to_bytea(bithash) IS 'convert bithash to bytea';
+
+CREATE CAST (bithash AS bithash) WITH FUNCTION bithash(bithash, integer, boolean) AS IMPLICIT;
+CREATE CAST (bit AS bithash) WITH FUNCTION bithash(bit, integer, boolean) AS IMPLICIT;
+CREATE CAST (bit varying AS bithash) WITH FUNCTION bithash(bit varying, integer, boolean) AS ASSIGNMENT;
+CREATE CAST (bytea AS bithash) WITH FUNCTION bithash(bytea, integer, boolean) AS ASSIGNMENT;
+CREATE CAST (bithash AS bit) WITH FUNCTION bithash_to_bit(bithash) AS ASSIGNMENT;
+CREATE CAST (bithash AS bit varying) WITH FUNCTION bithash_to_varbit(bithash) AS ASSIGNMENT;
+CREATE CAST (bithash AS bytea) WITH FUNCTION bithash_to_bytea(bithash) AS ASSIGNMENT;
+
+--
+-- Order and equality
+--
+
+CREATE FUNCTION bithash_lt(bithash, bithash) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_le(bithash, bithash) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_eq(bithash, bithash) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_ne(bithash, bithash) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_ge(bithash, bithash) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_gt(bithash, bithash) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_cmp(bithash, bithash) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_sortsupport(internal) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_hash(bithash) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_hash_extended(bithash, bigint) RETURNS bigint
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OPERATOR < (
+	LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = bithash_lt,
+	COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+CREATE OPERATOR <= (
+	LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = bithash_le,
+	COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+CREATE OPERATOR = (
+	LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = bithash_eq,
+	COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+);
+CREATE OPERATOR <> (
+	LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = bithash_ne,
+	COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+);
+CREATE OPERATOR >= (
+	LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = bithash_ge,
+	COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+CREATE OPERATOR > (
+	LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = bithash_gt,
+	COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+COMMENT ON OPERATOR < (bithash, bithash) IS 'less than, in the order of the text forms';
+COMMENT ON OPERATOR <= (bithash, bithash) IS 'less than or equal, in the order of the text forms';
+COMMENT ON OPERATOR = (bithash, bithash) IS 'equal: the same length and the same bits';
+COMMENT ON OPERATOR <> (bithash, bithash) IS 'not equal';
+COMMENT ON OPERATOR >= (bithash, bithash) IS 'greater than or equal, in the order of the text forms';
+COMMENT ON OPERATOR > (bithash, bithash) IS 'greater than, in the order of the text forms';
+
+CREATE OPERATOR CLASS bithash_ops DEFAULT FOR TYPE bithash USING btree AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >,
+	FUNCTION 1 bithash_cmp(bithash, bithash),
+	FUNCTION 2 bithash_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid);
+COMMENT ON OPERATOR CLASS bithash_ops USING btree IS 'order of bithash';
+
+CREATE OPERATOR CLASS bithash_ops DEFAULT FOR TYPE bithash USING hash AS
+	OPERATOR 1 =,
+	FUNCTION 1 bithash_hash(bithash),
+	FUNCTION 2 bithash_hash_extended(bithash, bigint);
+COMMENT ON OPERATOR CLASS bithash_ops USING hash IS 'hashing of bithash';
+
+--
+-- Distance
+--
+
+CREATE FUNCTION hamming_distance(bithash, bithash) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION hamming_distance(bithash, bithash) IS 'number of bits in which two codes differ';
+
+CREATE OPERATOR <~> (
+	LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = hamming_distance,
+	COMMUTATOR = <~>
+);
+COMMENT ON OPERATOR <~> (bithash, bithash) IS 'Hamming distance: number of bits in which two codes differ';
+
+-- planner support: how many rows to expect
+CREATE FUNCTION hamming_within_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION hamming_within(a bithash, b bithash, radius integer) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT hamming_within_support;
+COMMENT ON FUNCTION hamming_within(bithash, bithash, integer) IS 'whether two codes differ in at most radius bits';

@@ -1,0 +1,87 @@
+/*
+ * kernel_neon.c
+ *		Distance kernel for 64-bit ARM: NEON, 128 bits at a time.
+ *
+ * NEON is part of the architecture's baseline: there is nothing to ask the CPU.
+ */
+#include "kernels.h"
+
+#if defined(__aarch64__)
+
+#include <arm_neon.h>
+
+/* The population counts of the two 64-bit words of v. */
+static inline uint64x2_t
+popcounts(uint8x16_t v)
+{
+	return vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(vcntq_u8(v))));
+}
+
+static inline uint8x16_t
+load(const uint8_t *from)
+{
+	return vld1q_u8(from);
+}
+
+static uint32_t
+popcount(uint64_t word)
+{
+	return vaddv_u8(vcnt_u8(vcreate_u8(word)));
+}
+
+static uint32_t
+distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
+{
+	uint64x2_t sums = vdupq_n_u64(0);
+	uint32_t   sum;
+
+	for (; nbytes >= 16; a += 16, b += 16, nbytes -= 16)
+		sums = vaddq_u64(sums, popcounts(veorq_u8(load(a), load(b))));
+	sum = (uint32_t) vaddvq_u64(sums);
+	for (; nbytes >= 8; a += 8, b += 8, nbytes -= 8)
+		sum += popcount(load_word(a, 8) ^ load_word(b, 8));
+	return sum + popcount(load_word(a, nbytes) ^ load_word(b, nbytes));
+}
+
+/*
+ * Eight words a turn: only their least distance is compared with the radius,
+ * because in a search nearly all groups hold no match.
+ */
+static size_t
+within(const uint8_t *words, size_t count, uint64_t query, uint32_t radius, uint16_t *matches)
+{
+	const uint8x16_t queries = vreinterpretq_u8_u64(vdupq_n_u64(query));
+	size_t			 nmatches = 0;
+	size_t			 i = 0;
+
+	for (; i + 8 <= count; i += 8)
+	{
+		const uint8_t *group = words + 8 * i;
+		/* pairwise additions of byte counts leave each word's sum in two bytes, then one */
+		const uint8x16_t first = vpaddq_u8(vcntq_u8(veorq_u8(queries, load(group))),
+										   vcntq_u8(veorq_u8(queries, load(group + 16))));
+		const uint8x16_t second = vpaddq_u8(vcntq_u8(veorq_u8(queries, load(group + 32))),
+											vcntq_u8(veorq_u8(queries, load(group + 48))));
+		const uint8x16_t halves = vpaddq_u8(first, second);
+		const uint8x8_t	 sums = vget_low_u8(vpaddq_u8(halves, halves));
+
+		if (vminv_u8(sums) <= radius)
+			nmatches = append_matches(words, i, i + 8, query, radius, matches, nmatches);
+	}
+	return append_matches(words, i, count, query, radius, matches, nmatches);
+}
+
+static bool
+supported(void)
+{
+	return true;
+}
+
+const HammingKernel hamming_kernel_neon = {
+	.name = "neon",
+	.supported = supported,
+	.distance = distance,
+	.within = within,
+};
+
+#endif							/* __aarch64__ */

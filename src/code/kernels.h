@@ -1,0 +1,85 @@
+/*
+ * kernels.h
+ *		Hamming distance kernels: counting the bits in which codes differ.
+ *
+ * A kernel is one way to do that arithmetic on one kind of CPU.  All kernels
+ * give the same answers; they differ only in speed.  The best one that the CPU
+ * and the operating system support is chosen once, when the library is loaded.
+ *
+ * These files include no PostgreSQL header, so that the unit tests and the
+ * benchmarks link them as they are.  Nothing here allocates or fails.
+ */
+#ifndef UNIFDIAG_KERNELS_H
+#define UNIFDIAG_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct HammingKernel
+{
+	const char *name;
+
+	/* may this CPU, under this operating system, run the kernel? */
+	bool (*supported)(void);
+
+	/* the number of differing bits of two byte strings, at any alignment */
+	uint32_t (*distance)(const uint8_t *a, const uint8_t *b, size_t nbytes);
+
+	/*
+	 * Stores the positions, ascending, of those of count 64-bit words that differ
+	 * from the query in at most radius bits, and returns how many there are.
+	 * The words follow each other from any address on; matches has room for count
+	 * positions, and count is at most 65536.
+	 */
+	size_t (*within)(const uint8_t *words, size_t count, uint64_t query, uint32_t radius,
+					 uint16_t *matches);
+} HammingKernel;
+
+/* slowest first; "portable" always comes first and is always supported */
+extern const HammingKernel *const hamming_kernels[];
+extern const size_t hamming_kernel_count;
+
+/* the fastest supported kernel */
+extern const HammingKernel *hamming_kernel_best(void);
+
+extern const HammingKernel hamming_kernel_portable;
+#if defined(__x86_64__)
+extern const HammingKernel hamming_kernel_avx2;
+extern const HammingKernel hamming_kernel_avx512;
+#elif defined(__aarch64__)
+extern const HammingKernel hamming_kernel_neon;
+#endif
+
+/* A word, or its first nbytes bytes and zeros, from any address. */
+static inline uint64_t
+load_word(const uint8_t *from, size_t nbytes)
+{
+	uint64_t word = 0;
+
+	memcpy(&word, from, nbytes);
+	return word;
+}
+
+/*
+ * Appends to the matches those positions from..to-1 whose words are near enough:
+ * the tail of a vector kernel, and the few groups in which something matches.
+ * Always inlined, so that the count becomes the caller's instruction for it.
+ */
+static inline __attribute__((always_inline)) size_t
+append_matches(const uint8_t *words, size_t from, size_t to, uint64_t query, uint32_t radius,
+			   uint16_t *matches, size_t nmatches)
+{
+	for (size_t i = from; i < to; i++)
+	{
+		const uint64_t differ = load_word(words + 8 * i, 8) ^ query;
+
+		/* without a branch: write always, count only matches */
+		matches[nmatches] = (uint16_t) i;
+		nmatches += (uint32_t) __builtin_popcountll(differ) <= radius;
+	}
+	return nmatches;
+}
+
+#endif							/* UNIFDIAG_KERNELS_H */

@@ -1,0 +1,33 @@
+/*
+ * compat.h
+ *		Every difference between the PostgreSQL versions that we support, 14 to 18.
+ *
+ * Other files are written for the newest version; this one makes up for what the
+ * older ones lack.  No other file looks at PG_VERSION_NUM.
+ */
+#ifndef UNIFDIAG_COMPAT_H
+#define UNIFDIAG_COMPAT_H
+
+#if PG_VERSION_NUM < 140000
+#error "unifdiag needs PostgreSQL 14 or later"
+#endif
+
+#if PG_VERSION_NUM >= 160000
+/* varatt.h was split off postgres.h */
+#include "varatt.h"
+#else
+/* 16 brought input errors that a caller may ask to be reported softly */
+struct Node;
+#define ereturn(context, dummy_value, ...) \
+	do { \
+		(void) (context); \
+		ereport(ERROR, __VA_ARGS__); \
+		return dummy_value; \
+	} while (0)
+#endif
+
+#if PG_VERSION_NUM < 150000
+#define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
+#endif
+
+#endif							/* UNIFDIAG_COMPAT_H */
