@@ -44,7 +44,7 @@ export PG_CONFIG
 
 test:
 	test/setup $@
-	test/sandbox test/suite
+	BUILD_FLAGS=-DUSE_ASSERT_CHECKING test/sandbox test/suite
 
 demo:
 	test/setup $@

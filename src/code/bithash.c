@@ -149,7 +149,8 @@ bithash_recv(PG_FUNCTION_ARGS)
 	pq_copymsgbytes(message, (char *) code->bits, BITHASH_BYTES(nbits));
 	if (!bithash_padding_is_zero(nbits, code->bits))
 		ereport(ERROR, errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				errmsg("binary form of a code of %d bits has bits set behind its end", (int) nbits));
+				errmsg("binary form of a code of %d bits has bits set behind its end",
+					   (int) nbits));
 	PG_RETURN_POINTER(code);
 }
 

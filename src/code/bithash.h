@@ -67,4 +67,4 @@ extern bool		bithash_check_length(int64 nbits, int too_short_code, struct Node *
 extern bool		bithash_check_typmod(int nbits, int32 typmod, struct Node *escontext);
 extern bool		bithash_padding_is_zero(int nbits, const uint8 *bits);
 
-#endif							/* UNIFDIAG_BITHASH_H */
+#endif /* UNIFDIAG_BITHASH_H */

@@ -76,8 +76,7 @@ PG_FUNCTION_INFO_V1(hamming_distance);
 Datum
 hamming_distance(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT32(
-		hamming_distance_views(PG_GETARG_BITHASH_VIEW(0), PG_GETARG_BITHASH_VIEW(1)));
+	PG_RETURN_INT32(hamming_distance_views(PG_GETARG_BITHASH_VIEW(0), PG_GETARG_BITHASH_VIEW(1)));
 }
 
 PG_FUNCTION_INFO_V1(hamming_within);

@@ -14,4 +14,4 @@ extern const HammingKernel *hamming_kernel;
 extern void	 distance_init(void);
 extern int32 hamming_distance_views(BitHashView a, BitHashView b);
 
-#endif							/* UNIFDIAG_DISTANCE_H */
+#endif /* UNIFDIAG_DISTANCE_H */

@@ -27,8 +27,8 @@
 TARGET static inline __m256i
 popcounts(__m256i v)
 {
-	const __m256i low_counts = _mm256_setr_epi8(4, 5, 5, 6, 5, 6, 6, 7, 5, 6, 6, 7, 6, 7, 7, 8, 4, 5,
-												5, 6, 5, 6, 6, 7, 5, 6, 6, 7, 6, 7, 7, 8);
+	const __m256i low_counts = _mm256_setr_epi8(4, 5, 5, 6, 5, 6, 6, 7, 5, 6, 6, 7, 6, 7, 7, 8, 4,
+												5, 5, 6, 5, 6, 6, 7, 5, 6, 6, 7, 6, 7, 7, 8);
 	const __m256i high_counts = _mm256_setr_epi8(4, 3, 3, 2, 3, 2, 2, 1, 3, 2, 2, 1, 2, 1, 1, 0, 4,
 												 3, 3, 2, 3, 2, 2, 1, 3, 2, 2, 1, 2, 1, 1, 0);
 	const __m256i nibble = _mm256_set1_epi8(0x0f);
@@ -62,7 +62,14 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 	}
 	for (; nbytes >= 8; a += 8, b += 8, nbytes -= 8)
 		sum += (uint64_t) _mm_popcnt_u64(load_word(a, 8) ^ load_word(b, 8));
-	return (uint32_t) (sum + (uint64_t) _mm_popcnt_u64(load_word(a, nbytes) ^ load_word(b, nbytes)));
+	sum += (uint64_t) _mm_popcnt_u64(load_word(a, nbytes) ^ load_word(b, nbytes));
+	return (uint32_t) sum;
+}
+
+TARGET static inline __m256i
+distances(__m256i queries, const uint8_t *words)
+{
+	return popcounts(_mm256_xor_si256(queries, load(words)));
 }
 
 /*
@@ -81,16 +88,14 @@ within(const uint8_t *words, size_t count, uint64_t query, uint32_t radius, uint
 	for (; i + 16 <= count; i += 16)
 	{
 		const uint8_t *group = words + 8 * i;
-		__m256i			least;
+		__m256i		   least;
 
 		_mm_prefetch((const char *) (group + PREFETCH), _MM_HINT_T0);
 		_mm_prefetch((const char *) (group + PREFETCH + 64), _MM_HINT_T0);
 
 		least = _mm256_min_epu16(
-			_mm256_min_epu16(popcounts(_mm256_xor_si256(queries, load(group))),
-							 popcounts(_mm256_xor_si256(queries, load(group + 32)))),
-			_mm256_min_epu16(popcounts(_mm256_xor_si256(queries, load(group + 64))),
-							 popcounts(_mm256_xor_si256(queries, load(group + 96)))));
+			_mm256_min_epu16(distances(queries, group), distances(queries, group + 32)),
+			_mm256_min_epu16(distances(queries, group + 64), distances(queries, group + 96)));
 		/* the upper halves of the words are zero on both sides: never greater */
 		if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(bounds, least)) != 0)
 			nmatches = append_matches(words, i, i + 16, query, bound, matches, nmatches);
@@ -113,4 +118,4 @@ const HammingKernel hamming_kernel_avx2 = {
 	.within = within,
 };
 
-#endif							/* __x86_64__ */
+#endif /* __x86_64__ */

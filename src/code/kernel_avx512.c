@@ -19,13 +19,16 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 	__m512i sums = _mm512_setzero_si512();
 
 	for (; nbytes >= 64; a += 64, b += 64, nbytes -= 64)
-		sums = _mm512_add_epi64(
-			sums, _mm512_popcnt_epi64(_mm512_xor_si512(_mm512_loadu_si512(a), _mm512_loadu_si512(b))));
+	{
+		const __m512i differ = _mm512_xor_si512(_mm512_loadu_si512(a), _mm512_loadu_si512(b));
+
+		sums = _mm512_add_epi64(sums, _mm512_popcnt_epi64(differ));
+	}
 	if (nbytes > 0)
 	{
 		const __mmask64 rest = ~UINT64_C(0) >> (64 - nbytes);
-		const __m512i	differ = _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, a),
-												  _mm512_maskz_loadu_epi8(rest, b));
+		const __m512i	differ =
+			_mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, a), _mm512_maskz_loadu_epi8(rest, b));
 
 		sums = _mm512_add_epi64(sums, _mm512_popcnt_epi64(differ));
 	}
@@ -68,4 +71,4 @@ const HammingKernel hamming_kernel_avx512 = {
 	.within = within,
 };
 
-#endif							/* __x86_64__ */
+#endif /* __x86_64__ */

@@ -84,4 +84,4 @@ const HammingKernel hamming_kernel_neon = {
 	.within = within,
 };
 
-#endif							/* __aarch64__ */
+#endif /* __aarch64__ */

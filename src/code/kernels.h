@@ -39,7 +39,7 @@ typedef struct HammingKernel
 
 /* slowest first; "portable" always comes first and is always supported */
 extern const HammingKernel *const hamming_kernels[];
-extern const size_t hamming_kernel_count;
+extern const size_t				  hamming_kernel_count;
 
 /* the fastest supported kernel */
 extern const HammingKernel *hamming_kernel_best(void);
@@ -82,4 +82,4 @@ append_matches(const uint8_t *words, size_t from, size_t to, uint64_t query, uin
 	return nmatches;
 }
 
-#endif							/* UNIFDIAG_KERNELS_H */
+#endif /* UNIFDIAG_KERNELS_H */

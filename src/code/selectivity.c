@@ -28,14 +28,14 @@
 /* What is known of one argument of hamming_within. */
 typedef struct CodeSample
 {
-	int			 count;			/* 0 if the codes are not known */
-	BitHashView *codes;			/* they point into the slots, or the constant */
-	double		*weights;		/* the share of the non-null rows each stands for */
-	int			 exact;			/* the first of them, which stand for themselves: a
-								 * constant, common values; the rest are a sample */
-	int			 nbits;			/* their length, or -1 if not known */
-	double		 not_null;		/* the share of rows that are not null */
-	bool		 from_statistics;	/* codes of a column, not a constant */
+	int			 count;			  /* 0 if the codes are not known */
+	BitHashView *codes;			  /* they point into the slots, or the constant */
+	double		*weights;		  /* the share of the non-null rows each stands for */
+	int			 exact;			  /* the first of them, which stand for themselves: a
+								   * constant, common values; the rest are a sample */
+	int			 nbits;			  /* their length, or -1 if not known */
+	double		 not_null;		  /* the share of rows that are not null */
+	bool		 from_statistics; /* codes of a column, not a constant */
 	AttStatsSlot common;
 	AttStatsSlot histogram;
 } CodeSample;
@@ -60,8 +60,7 @@ sample_statistics(CodeSample *sample, VariableStatData *variable, Oid function)
 	sample->nbits = variable->atttypmod;
 	if (!HeapTupleIsValid(variable->statsTuple))
 		return;
-	sample->not_null =
-		1.0 - ((Form_pg_statistic) GETSTRUCT(variable->statsTuple))->stanullfrac;
+	sample->not_null = 1.0 - ((Form_pg_statistic) GETSTRUCT(variable->statsTuple))->stanullfrac;
 
 	/* codes the user may not see must not show in error messages or estimates */
 	if (sample->not_null <= 0.0 || !statistic_proc_security_check(variable, function))
@@ -138,9 +137,9 @@ share_within(const CodeSample *a, const CodeSample *b, int radius)
 	const bool pairs = a->count > 1 && b->count > 1;
 	const int  step_a = pairs ? (a->count - 1) / MAX_CODES_IN_PAIRS + 1 : 1;
 	const int  step_b = pairs ? (b->count - 1) / MAX_CODES_IN_PAIRS + 1 : 1;
-	double	   exact = 0.0;		/* weight of the pairs of codes that are no sample */
+	double	   exact = 0.0; /* weight of the pairs of codes that are no sample */
 	double	   exact_within = 0.0;
-	double	   sampled = 0.0;	/* weight of the other pairs, and their distances */
+	double	   sampled = 0.0; /* weight of the other pairs, and their distances */
 	double	   sampled_within = 0.0;
 	double	   sum = 0.0;
 	double	   sum_of_squares = 0.0;
@@ -226,9 +225,8 @@ hamming_within_support(PG_FUNCTION_ARGS)
 	if (IsA(request, SupportRequestSelectivity))
 	{
 		SupportRequestSelectivity *selectivity = (SupportRequestSelectivity *) request;
-		double					   share =
-			estimate(selectivity, linitial(selectivity->args), lsecond(selectivity->args),
-					 lthird(selectivity->args));
+		double					   share = estimate(selectivity, linitial(selectivity->args),
+													lsecond(selectivity->args), lthird(selectivity->args));
 
 		CLAMP_PROBABILITY(share);
 		selectivity->selectivity = share;

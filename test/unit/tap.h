@@ -45,4 +45,4 @@ next_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-#endif							/* UNIFDIAG_TAP_H */
+#endif /* UNIFDIAG_TAP_H */
