@@ -69,6 +69,7 @@ test_distance(const HammingKernel *kernel)
 			wrong += !distance_agrees(kernel, nbytes, skew, (skew * 3 + nbytes) % 8);
 	ok(wrong == 0, "%s: distance of 0 to 600 bytes at every alignment", kernel->name);
 
+	wrong = 0;
 	for (size_t skew = 0; skew < 64; skew++)
 		wrong += !distance_agrees(kernel, MAX_BYTES, skew, 63 - skew);
 	ok(wrong == 0, "%s: distance of %d bytes", kernel->name, MAX_BYTES);
@@ -122,6 +123,7 @@ test_within(const HammingKernel *kernel)
 			wrong += !within_agrees(kernel, count, (count + radius) % 8, radius);
 	ok(wrong == 0, "%s: words within radii 0 to 65, 0 to 100 words", kernel->name);
 
+	wrong = 0;
 	wrong += !within_agrees(kernel, 65536, 0, 1);
 	wrong += !within_agrees(kernel, 65536, 1, 30);
 	wrong += !within_agrees(kernel, 65536, 3, UINT32_MAX);
