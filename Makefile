@@ -19,7 +19,25 @@ OBJS = \
 	src/code/kernel_neon.o \
 	src/code/kernel_portable.o \
 	src/code/kernels.o \
-	src/code/selectivity.o
+	src/code/selectivity.o \
+	src/model/drift.o \
+	src/model/linalg.o \
+	src/model/memory.o \
+	src/model/merge.o \
+	src/model/model.o \
+	src/model/random.o \
+	src/model/rotation_none.o \
+	src/model/rotation_random.o \
+	src/model/rotation_unifdiag.o \
+	src/model/rotations.o \
+	src/model/sketcher.o \
+	src/model/sketcher_format.o \
+	src/model/sketcher_io.o \
+	src/model/sketcher_learn.o \
+	src/model/sketcher_use.o \
+	src/model/tracker_opast.o \
+	src/model/trackers.o \
+	src/vectors.o
 
 REGRESS = \
 	extension \

@@ -179,3 +179,162 @@ CREATE FUNCTION hamming_within(a bithash, b bithash, radius integer) RETURNS boo
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
 	SUPPORT hamming_within_support;
 COMMENT ON FUNCTION hamming_within(bithash, bithash, integer) IS 'whether two codes differ in at most radius bits';
+
+--
+-- sketcher: a model that learns from rows
+--
+
+CREATE TYPE sketcher;
+
+CREATE FUNCTION sketcher_in(cstring) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION sketcher_out(sketcher) RETURNS cstring
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION sketcher_recv(internal) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION sketcher_send(sketcher) RETURNS bytea
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- STORAGE external: numbers of a model do not compress
+CREATE TYPE sketcher (
+	INPUT = sketcher_in,
+	OUTPUT = sketcher_out,
+	RECEIVE = sketcher_recv,
+	SEND = sketcher_send,
+	INTERNALLENGTH = variable,
+	ALIGNMENT = int4,
+	STORAGE = external
+);
+COMMENT ON TYPE sketcher IS 'model that turns vectors into binary codes';
+
+CREATE FUNCTION sketcher_new(dims integer, bits integer, tracker text DEFAULT 'opast', rotation text DEFAULT 'unifdiag',
+		stable boolean DEFAULT true, center boolean DEFAULT true, forgetting double precision DEFAULT 1.0, seed bigint DEFAULT 0)
+	RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_new(integer, integer, text, text, boolean, boolean, double precision, bigint)
+	IS 'model that has not learnt from any row yet';
+
+--
+-- Learning: aggregates whose state is a sketcher
+--
+-- Their support functions are not STRICT, because a NULL vector is skipped and a NULL state
+-- is the beginning.
+--
+
+CREATE FUNCTION sketcher_combine(sketcher, sketcher) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION sketcher_learn_final(sketcher) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION sketcher_stream_final(sketcher) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION sketcher_agg_trans(sketcher, real[], integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_agg(v real[], bits integer) (
+	SFUNC = sketcher_agg_trans, STYPE = sketcher, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_agg(real[], integer) IS 'model learnt from the rows';
+
+CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, real[]) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_learn(model sketcher, v real[]) (
+	SFUNC = sketcher_learn_trans, STYPE = sketcher, FINALFUNC = sketcher_learn_final,
+	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_learn(sketcher, real[]) IS 'the given model, taught the rows as well';
+
+CREATE FUNCTION sketcher_add(model sketcher, v real[]) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_add(sketcher, real[]) IS 'the given model, taught one row more';
+
+CREATE FUNCTION sketcher_stream_trans(sketcher, real[], integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_stream(v real[], bits integer) (
+	SFUNC = sketcher_stream_trans, STYPE = sketcher, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_stream(real[], integer)
+	IS 'in a window: the code of the current row by the model of the rows before it';
+
+CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, real[]) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_stream(model sketcher, v real[]) (
+	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_stream(sketcher, real[])
+	IS 'in a window: the code of the current row by the given model, taught the rows before it';
+
+CREATE FUNCTION sketcher_agg_trans(sketcher, double precision[], integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_agg(v double precision[], bits integer) (
+	SFUNC = sketcher_agg_trans, STYPE = sketcher, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_agg(double precision[], integer) IS 'model learnt from the rows';
+
+CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, double precision[]) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_learn(model sketcher, v double precision[]) (
+	SFUNC = sketcher_learn_trans, STYPE = sketcher, FINALFUNC = sketcher_learn_final,
+	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_learn(sketcher, double precision[]) IS 'the given model, taught the rows as well';
+
+CREATE FUNCTION sketcher_add(model sketcher, v double precision[]) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_add(sketcher, double precision[]) IS 'the given model, taught one row more';
+
+CREATE FUNCTION sketcher_stream_trans(sketcher, double precision[], integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_stream(v double precision[], bits integer) (
+	SFUNC = sketcher_stream_trans, STYPE = sketcher, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_stream(double precision[], integer)
+	IS 'in a window: the code of the current row by the model of the rows before it';
+
+CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, double precision[]) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_stream(model sketcher, v double precision[]) (
+	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_stream(sketcher, double precision[])
+	IS 'in a window: the code of the current row by the given model, taught the rows before it';
+
+CREATE FUNCTION sketcher_merge(a sketcher, b sketcher) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_merge(sketcher, sketcher) IS 'one model of the rows of both';
+CREATE AGGREGATE sketcher_merge(model sketcher) (
+	SFUNC = sketcher_combine, STYPE = sketcher, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_merge(sketcher) IS 'one model of the rows of all';
+
+--
+-- Using a model
+--
+
+CREATE FUNCTION sketcher_hash(model sketcher, v real[]) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_hash(sketcher, real[]) IS 'code of the vector';
+
+CREATE FUNCTION sketcher_hash(model sketcher, v double precision[]) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_hash(sketcher, double precision[]) IS 'code of the vector';
+
+CREATE FUNCTION sketcher_info(model sketcher, OUT dims integer, OUT bits integer, OUT rows bigint, OUT tracker text,
+		OUT rotation text, OUT stable boolean, OUT center boolean, OUT forgetting double precision, OUT seed bigint,
+		OUT explained_variance double precision, OUT balance double precision, OUT bytes bigint)
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_info(sketcher) IS 'options, size and quality of the model';
+CREATE FUNCTION sketcher_mean(model sketcher) RETURNS real[]
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_mean(sketcher) IS 'mean of the rows';
+CREATE FUNCTION sketcher_basis(model sketcher) RETURNS real[]
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_basis(sketcher) IS 'basis of the subspace, bits x dims, orthonormal rows';
+CREATE FUNCTION sketcher_rotation(model sketcher) RETURNS real[]
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_rotation(sketcher) IS 'rotation within the subspace, bits x bits, orthogonal';
+CREATE FUNCTION sketcher_covariance(model sketcher) RETURNS double precision[]
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_covariance(sketcher) IS 'covariance of the rows projected on the basis, bits x bits';
+CREATE FUNCTION sketcher_drift(old sketcher, new sketcher) RETURNS double precision
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_drift(sketcher, sketcher) IS 'expected fraction of bits that differ between codes of the two models';

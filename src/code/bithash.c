@@ -29,6 +29,17 @@ bithash_make(int nbits)
 	return code;
 }
 
+/* The code of count numbers: a bit is set where one is not negative. */
+BitHash *
+bithash_of_signs(const float *numbers, int count)
+{
+	BitHash *code = bithash_make(count);
+
+	for (int i = 0; i < count; i++)
+		code->bits[i / 8] |= (uint8) ((numbers[i] >= 0.0F) << (7 - i % 8));
+	return code;
+}
+
 /* May a code have this length?  too_short_code is the SQLSTATE if it has no bits. */
 bool
 bithash_check_length(int64 nbits, int too_short_code, struct Node *escontext)

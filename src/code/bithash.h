@@ -63,6 +63,7 @@ bithash_view(struct varlena *packed)
 #define PG_GETARG_BITHASH_VIEW(n) DatumGetBitHashView(PG_GETARG_DATUM(n))
 
 extern BitHash *bithash_make(int nbits);
+extern BitHash *bithash_of_signs(const float *numbers, int count);
 extern bool		bithash_check_length(int64 nbits, int too_short_code, struct Node *escontext);
 extern bool		bithash_check_typmod(int nbits, int32 typmod, struct Node *escontext);
 extern bool		bithash_padding_is_zero(int nbits, const uint8 *bits);

@@ -1,0 +1,454 @@
+/*
+ * model.c
+ *		A model's life: rows come in, are centred and scaled, and go to the tracker; the
+ *		rotation follows at fixed points of the stream.
+ */
+#include "model.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../wide.h"
+#include "linalg.h"
+#include "memory.h"
+#include "random.h"
+
+/*
+ * Rows a block: enough for the matrix products to run at full speed, and few enough that
+ * what grows with the block (products of its rows with each other) stays small.
+ */
+#define BLOCK_ROWS 32
+
+/* a block's work is kept near this many multiplications, so that a query can be cancelled */
+#define BLOCK_WORK 1e9
+
+/* the rotation follows when this many rows have come, or this share of all rows */
+#define ROTATE_ROWS 64
+#define ROTATE_SHARE 16
+
+/* a squared length beyond which a row asks for a larger exponent */
+#define MAX_SQUARED_LENGTH 0x1p60
+
+/* basis rows further from orthonormal than this are cleaned; they stay below 1e-5 */
+#define MAX_SKEW 1e-6F
+
+/* what is added to the variances, as a share of their mean, before they are inverted */
+#define RIDGE 1e-9
+
+/* the number of rows that are remembered, at the most */
+double
+model_memory(const ModelConfig *config)
+{
+	return 1.0 / (1.0 - config->forgetting);
+}
+
+static int
+choose_block_size(const ModelConfig *config)
+{
+	const double work = 6.0 * config->bits * config->dims;
+	const double rows = fmin(fmin(BLOCK_ROWS, BLOCK_WORK / work), model_memory(config));
+
+	return rows < 1.0 ? 1 : (int) rows;
+}
+
+/* The arrays come with the first row: an empty model takes no room, however large. */
+Model *
+model_create(const ModelConfig *config, int block_size)
+{
+	Model *model = math_alloc(1, sizeof(Model));
+
+	model->config = *config;
+	model->block_size = block_size > 0 ? block_size : choose_block_size(config);
+	return model;
+}
+
+void
+model_prepare(Model *model)
+{
+	const size_t dims = (size_t) model->config.dims;
+	const size_t bits = (size_t) model->config.bits;
+
+	if (model->basis != NULL)
+		return;
+	model->mean = math_alloc(dims, sizeof(double));
+	model->basis = math_alloc((bits + (size_t) model->block_size) * dims, sizeof(float));
+	model->block = model->basis + bits * dims;
+	model->norms = math_alloc((size_t) model->block_size, sizeof(double));
+	model->covariance = math_alloc(bits * bits, sizeof(double));
+	model->rotation = math_alloc(bits * bits, sizeof(double));
+	model->inverse = math_alloc(bits * bits, sizeof(double));
+	model->config.rotation->start(model);
+}
+
+void
+model_free(Model *model)
+{
+	if (model->basis != NULL)
+	{
+		math_free(model->mean);
+		math_free(model->basis);
+		math_free(model->norms);
+		math_free(model->covariance);
+		math_free(model->rotation);
+		math_free(model->inverse);
+	}
+	math_free(model);
+}
+
+/* Makes one model of a configuration equal to another, which has rows. */
+void
+model_assign(Model *to, const Model *from)
+{
+	const size_t dims = (size_t) from->config.dims;
+	const size_t bits = (size_t) from->config.bits;
+	Model		 arrays;
+
+	model_prepare(to);
+	arrays = *to;
+	*to = *from;
+	to->mean = memcpy(arrays.mean, from->mean, dims * sizeof(double));
+	to->basis = memcpy(arrays.basis, from->basis,
+					   (bits + (size_t) from->block_size) * dims * sizeof(float));
+	to->block = arrays.block;
+	to->norms = memcpy(arrays.norms, from->norms, (size_t) from->block_size * sizeof(double));
+	to->covariance = memcpy(arrays.covariance, from->covariance, bits * bits * sizeof(double));
+	to->rotation = memcpy(arrays.rotation, from->rotation, bits * bits * sizeof(double));
+	to->inverse = memcpy(arrays.inverse, from->inverse, bits * bits * sizeof(double));
+}
+
+Model *
+model_copy(const Model *model)
+{
+	Model *copy = model_create(&model->config, model->block_size);
+
+	if (model->rows > 0)
+		model_assign(copy, model);
+	return copy;
+}
+
+WIDE static double
+squared_length(const float *row, int dims)
+{
+	double sums[4] = {0.0, 0.0, 0.0, 0.0};
+	int	   k = 0;
+
+	for (; k + 4 <= dims; k += 4)
+	{
+		for (int l = 0; l < 4; l++)
+			sums[l] += (double) row[k + l] * row[k + l];
+	}
+	for (; k < dims; k++)
+		sums[0] += (double) row[k] * row[k];
+	return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+/* The exponent of the largest of the differences between row and mean. */
+static int
+largest_exponent(const Model *model, const float *row)
+{
+	double largest = 0.0;
+	int	   exponent;
+
+	for (int k = 0; k < model->config.dims; k++)
+		largest = fmax(largest, fabs((double) row[k] - model->mean[k]));
+	frexp(largest, &exponent);
+	return exponent;
+}
+
+/* Measures basis, covariance and scatter with another power of two. */
+void
+model_rescale(Model *model, int exponent)
+{
+	const size_t size = (size_t) model->config.bits * (size_t) model->config.bits;
+	const double factor = ldexp(1.0, 2 * (model->exponent - exponent));
+
+	for (size_t i = 0; i < size; i++)
+	{
+		model->covariance[i] *= factor;
+		model->inverse[i] /= factor;
+	}
+	model->scatter *= factor;
+	model->exponent = exponent;
+}
+
+WIDE static void
+centre(const float *row, double *mean, float *centred, int dims, double scale, double step)
+{
+	for (int k = 0; k < dims; k++)
+	{
+		const double difference = row[k] - mean[k];
+
+		mean[k] += step * difference;
+		centred[k] = (float) (scale * difference);
+	}
+}
+
+WIDE static void
+subtract(const float *row, const double *mean, float *centred, int dims, double scale)
+{
+	for (int k = 0; k < dims; k++)
+		centred[k] = (float) (scale * (row[k] - mean[k]));
+}
+
+/*
+ * The number of rows at which the rotation is due: a function of the stream alone, so that
+ * the codes do not depend on when somebody looked at the model.
+ */
+static int64_t
+rotation_due(const Model *model)
+{
+	const int64_t last = model->rotated_rows;
+
+	if (last == 0)
+		return model->config.bits;
+	return last + (last / ROTATE_SHARE > ROTATE_ROWS ? last / ROTATE_SHARE : ROTATE_ROWS);
+}
+
+/* Lets the rotation follow the covariance. */
+void
+model_adapt_rotation(Model *model)
+{
+	if (model->rotated_rows == 0)
+		model->config.rotation->start(model);
+	if (model->config.rotation->adapt != NULL)
+		model->config.rotation->adapt(model);
+	model->rotated_rows = model->rows;
+}
+
+static void
+take_waiting_rows(Model *model)
+{
+	if (model->waiting == 0)
+		return;
+	model->config.tracker->learn(model);
+	model->waiting = 0;
+}
+
+void
+model_sync(Model *model)
+{
+	if (model->rows == 0)
+		return;
+	take_waiting_rows(model);
+	if (!model->complete)
+		model_complete_basis(model);
+	/* somebody looks before the rotation was due for the first time: it is made anew then */
+	if (model->rotated_rows == 0)
+	{
+		model_adapt_rotation(model);
+		model->rotated_rows = 0;
+	}
+}
+
+/*
+ * Centring after Welford: the outer products of sqrt((n-1)/n) (x - mean before x) add up to
+ * the scatter about the mean; with forgetting, n is the sum of the weights.
+ */
+void
+model_learn(Model *model, const float *row)
+{
+	const ModelConfig *config = &model->config;
+	const double	   before = config->forgetting * model->weight;
+	const double	   weight = before + 1.0;
+	const double	   share = config->center ? before / weight : 1.0;
+	const double	   step = config->center ? 1.0 / weight : 0.0;
+	float			  *centred;
+	double			   norm;
+
+	model_prepare(model);
+	centred = model->block + (size_t) model->waiting * (size_t) config->dims;
+	/* the first difference sets the scale */
+	if (model->scatter == 0.0 && model->waiting == 0)
+		model->exponent = largest_exponent(model, row);
+	centre(row, model->mean, centred, config->dims, sqrt(share) * ldexp(1.0, -model->exponent),
+		   step);
+	norm = squared_length(centred, config->dims);
+	if (!(norm <= MAX_SQUARED_LENGTH))
+	{
+		/* the mean has moved: its distance from the row has shrunk to the share before */
+		const double difference = config->center ? weight / before : 1.0;
+
+		take_waiting_rows(model);
+		model_rescale(model, largest_exponent(model, row) + 1);
+		centred = model->block;
+		subtract(row, model->mean, centred, config->dims,
+				 difference * sqrt(share) * ldexp(1.0, -model->exponent));
+		norm = squared_length(centred, config->dims);
+	}
+	model->norms[model->waiting++] = norm;
+	model->weight = weight;
+	model->scatter = config->forgetting * model->scatter + norm;
+	model->rows++;
+
+	/* until the basis is full each row may add to it; later, blocks */
+	if (model->waiting == model->block_size || model->rank < config->bits ||
+		model->rows >= rotation_due(model))
+		take_waiting_rows(model);
+	if (model->rows >= rotation_due(model))
+		model_adapt_rotation(model);
+}
+
+/* Makes target, the row-th row of the basis, orthogonal to those before it, and 1 long. */
+void
+orthonormalise_row(const float *basis, int dims, int row, float *target)
+{
+	float *components = math_alloc((size_t) row + 1, sizeof(float));
+	double length;
+
+	for (int pass = 0; pass < 2; pass++)
+	{
+		if (row > 0)
+		{
+			multiply_vector_f(false, row, dims, 1.0F, basis, dims, target, 0.0F, components);
+			multiply_vector_f(true, row, dims, -1.0F, basis, dims, components, 1.0F, target);
+		}
+		length = sqrt(squared_length(target, dims));
+		for (int k = 0; k < dims; k++)
+			target[k] = (float) (target[k] / length);
+	}
+	math_free(components);
+}
+
+/*
+ * Fills the basis rows that nothing has been learnt for with random directions, so that
+ * there is always a full code.  They carry no variance, and give way to learnt ones.
+ */
+void
+model_complete_basis(Model *model)
+{
+	const int dims = model->config.dims;
+
+	for (int i = model->rank; i < model->config.bits; i++)
+	{
+		float *target = model->basis + (size_t) i * (size_t) dims;
+		Random random;
+
+		random_start(&random, model->config.seed, (uint64_t) i);
+		for (int k = 0; k < dims; k++)
+			target[k] = (float) random_normal(&random);
+		orthonormalise_row(model->basis, dims, i, target);
+	}
+	model->complete = true;
+}
+
+/*
+ * Removes what rounding has added: W <- W - (WW' - I)/2 W makes the rows orthonormal again
+ * with the least change, and the inverse is computed anew.  Its ridge keeps directions
+ * without variance finite.
+ */
+void
+model_refresh(Model *model)
+{
+	const int	 bits = model->config.bits;
+	const int	 dims = model->config.dims;
+	const size_t size = (size_t) bits * (size_t) bits;
+	float		*skew = math_alloc(size, sizeof(float));
+	float		 largest = 0.0F;
+	double		 trace = 0.0;
+
+	multiply_f(false, true, bits, bits, dims, 1.0F, model->basis, dims, model->basis, dims, 0.0F,
+			   skew, bits);
+	for (int i = 0; i < bits; i++)
+		skew[(size_t) i * bits + i] -= 1.0F;
+	for (size_t i = 0; i < size; i++)
+		largest = fmaxf(largest, fabsf(skew[i]));
+	if (largest > MAX_SKEW)
+	{
+		float *change = math_alloc((size_t) bits * (size_t) dims, sizeof(float));
+
+		multiply_f(false, false, bits, dims, bits, 0.5F, skew, bits, model->basis, dims, 0.0F,
+				   change, dims);
+		for (size_t i = 0; i < (size_t) bits * (size_t) dims; i++)
+			model->basis[i] -= change[i];
+		math_free(change);
+	}
+	math_free(skew);
+
+	for (int i = 0; i < bits; i++)
+		trace += model->covariance[(size_t) i * bits + i];
+	memcpy(model->inverse, model->covariance, size * sizeof(double));
+	for (int i = 0; i < bits; i++)
+		model->inverse[(size_t) i * bits + i] += RIDGE * trace / bits;
+	if (!positive_inverse(bits, model->inverse))
+	{
+		/* not even the ridge helps: treat all directions alike */
+		memset(model->inverse, 0, size * sizeof(double));
+		for (int i = 0; i < bits; i++)
+			model->inverse[(size_t) i * bits + i] = trace > 0.0 ? bits / trace : 1.0;
+	}
+	model->refreshed_rows = model->rows;
+}
+
+void
+model_projection(const Model *model, float *projection)
+{
+	const int	 bits = model->config.bits;
+	const int	 dims = model->config.dims;
+	const size_t size = (size_t) bits * (size_t) bits;
+	float		*rotation = math_alloc(size, sizeof(float));
+
+	for (size_t i = 0; i < size; i++)
+		rotation[i] = (float) model->rotation[i];
+	multiply_f(false, false, bits, dims, bits, 1.0F, rotation, bits, model->basis, dims, 0.0F,
+			   projection, dims);
+	math_free(rotation);
+}
+
+void
+model_project(const Model *model, const float *projection, const float *row, float *centred,
+			  float *projected)
+{
+	const int dims = model->config.dims;
+
+	subtract(row, model->mean, centred, dims, ldexp(1.0, -model->exponent));
+	multiply_vector_f(false, model->config.bits, dims, 1.0F, projection, dims, centred, 0.0F,
+					  projected);
+}
+
+void
+model_project_once(const Model *model, const float *row, float *centred, float *projected)
+{
+	const int bits = model->config.bits;
+	double	 *y = math_alloc((size_t) bits * 2, sizeof(double));
+
+	model_project(model, model->basis, row, centred, projected);
+	for (int i = 0; i < bits; i++)
+		y[i] = projected[i];
+	multiply_vector_d(false, bits, bits, 1.0, model->rotation, y, 0.0, y + bits);
+	for (int i = 0; i < bits; i++)
+		projected[i] = (float) y[bits + i];
+	math_free(y);
+}
+
+double
+model_explained_variance(const Model *model)
+{
+	const int bits = model->config.bits;
+	double	  trace = 0.0;
+
+	for (int i = 0; i < bits; i++)
+		trace += model->covariance[(size_t) i * bits + i];
+	return model->scatter > 0.0 ? fmin(trace / model->scatter, 1.0) : 0.0;
+}
+
+/* max |diag(R C R')/mean - 1|, C the covariance */
+double
+model_balance(const Model *model)
+{
+	const int bits = model->config.bits;
+	double	 *product = math_alloc((size_t) bits, sizeof(double));
+	double	  trace = 0.0;
+	double	  worst = 0.0;
+
+	for (int i = 0; i < bits; i++)
+		trace += model->covariance[(size_t) i * bits + i];
+	for (int i = 0; i < bits && trace > 0.0; i++)
+	{
+		const double *row = model->rotation + (size_t) i * bits;
+
+		multiply_vector_d(false, bits, bits, 1.0, model->covariance, row, 0.0, product);
+		worst = fmax(worst, fabs(dot_d(bits, product, row) * bits / trace - 1.0));
+	}
+	math_free(product);
+	return worst;
+}

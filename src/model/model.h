@@ -1,0 +1,134 @@
+/*
+ * model.h
+ *		A model in memory: what has been learnt of a stream of vectors, and how to turn
+ *		a vector into a code with it.
+ *
+ * The code of x is the signs of R W (x - mean): W, the basis, spans the subspace in which
+ * the vectors vary most, and R, the rotation, spreads the variance over the bits.  A
+ * tracker learns W, a rotation method R; formulae are in src/README.md.
+ *
+ * Vectors are learnt in blocks.  The rows that wait for a full block are not yet in W, nor
+ * in the covariance; model_sync takes them in, and everything that looks at those calls it
+ * first.
+ */
+#ifndef UNIFDIAG_MODEL_H
+#define UNIFDIAG_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MODEL_MAX_DIMS 16000
+
+typedef struct Tracker	Tracker;
+typedef struct Rotation Rotation;
+
+typedef struct ModelConfig
+{
+	int				dims;
+	int				bits;
+	const Tracker  *tracker;
+	const Rotation *rotation;
+	bool			stable;		/* keep the rotation close to what it was */
+	bool			center;		/* subtract the mean */
+	double			forgetting; /* weight of a row after one more has come; 1 keeps all */
+	int64_t			seed;
+} ModelConfig;
+
+typedef struct Model
+{
+	ModelConfig config;
+	int64_t		rows;
+	double		weight;		  /* sum of the rows' weights; rows, if nothing is forgotten */
+	double		scatter;	  /* weighted sum of squared distances from the mean */
+	int			exponent;	  /* basis, covariance and scatter see vectors times 2^-exponent */
+	int			rank;		  /* basis rows learnt; the others only complete the basis */
+	int64_t		rotated_rows; /* rows when the rotation was last adapted */
+	double	   *mean;		  /* dims; the vectors' own scale */
+	float	   *basis;		  /* bits x dims, orthonormal rows */
+	double	   *covariance;	  /* bits x bits, sums, of the projected vectors */
+	double	   *rotation;	  /* bits x bits, orthogonal */
+
+	/* what only learning needs, and what is not stored */
+	double *inverse; /* of the covariance */
+	float  *block;	 /* the waiting rows, centred and scaled; behind the basis */
+	double *norms;	 /* their squared lengths */
+	int		block_size;
+	int		waiting;
+	bool	complete;		/* all rows of the basis are orthonormal */
+	int64_t refreshed_rows; /* rows when basis and inverse were last cleaned */
+} Model;
+
+/* A tracker learns the basis and the covariance. */
+struct Tracker
+{
+	const char *name;
+	/* takes the waiting rows in */
+	void (*learn)(Model *model);
+};
+
+/* A rotation method makes R. */
+struct Rotation
+{
+	const char *name;
+	bool		stored; /* with the model; else start makes it again */
+	/* R of a model without any row */
+	void (*start)(Model *model);
+	/* R after the covariance has changed; NULL if it does not follow */
+	void (*adapt)(Model *model);
+};
+
+extern const Tracker *const	 trackers[];
+extern const int			 tracker_count;
+extern const Rotation *const rotations[];
+extern const int			 rotation_count;
+
+extern const Tracker  tracker_opast;
+extern const Rotation rotation_none;
+extern const Rotation rotation_random;
+extern const Rotation rotation_unifdiag;
+
+/* a model without any row, with room to learn blocks of block_size rows; 0 chooses */
+extern Model *model_create(const ModelConfig *config, int block_size);
+extern void	  model_prepare(Model *model);
+extern Model *model_copy(const Model *model);
+extern void	  model_assign(Model *to, const Model *from);
+extern void	  model_free(Model *model);
+
+/* one row of finite numbers */
+extern void model_learn(Model *model, const float *row);
+extern void model_sync(Model *model);
+
+/* both into a; anchored on a's basis, or else on that of the one with more rows */
+extern void model_merge(Model *a, Model *b, bool anchored);
+
+/* R W, bits x dims; the model must be in sync */
+extern void model_projection(const Model *model, float *projection);
+
+/* R W (row - mean), with that projection */
+extern void model_project(const Model *model, const float *projection, const float *row,
+						  float *centred, float *projected);
+
+/* R W (row - mean) of one row without a projection made beforehand */
+extern void
+model_project_once(const Model *model, const float *row, float *centred, float *projected);
+
+/* shares of the variance: of the basis in all, and the worst bit's deviation from the mean */
+extern double model_explained_variance(const Model *model);
+extern double model_balance(const Model *model);
+
+/* the expected share of bits that differ between codes of the two */
+extern double model_drift(const Model *before, const Model *after);
+
+/* Givens rotations that make the diagonal uniform, and how many; rotation_unifdiag.c */
+extern int unifdiag(double *covariance, double *rotation, int bits, bool stable);
+
+/* for trackers and merging */
+extern double model_memory(const ModelConfig *config);
+extern void	  model_complete_basis(Model *model);
+extern void	  model_adapt_rotation(Model *model);
+extern void	  model_refresh(Model *model);
+extern void	  model_rescale(Model *model, int exponent);
+extern void	  orthonormalise_row(const float *basis, int dims, int row, float *target);
+
+#endif /* UNIFDIAG_MODEL_H */

@@ -1,0 +1,19 @@
+/*
+ * rotation_none.c
+ *		No rotation: R is the identity.
+ */
+#include "model.h"
+
+static void
+start(Model *model)
+{
+	const int bits = model->config.bits;
+
+	for (int i = 0; i < bits; i++)
+		model->rotation[(size_t) i * bits + i] = 1.0;
+}
+
+const Rotation rotation_none = {
+	.name = "none",
+	.start = start,
+};

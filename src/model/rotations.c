@@ -1,0 +1,13 @@
+/*
+ * rotations.c
+ *		The rotation methods by number: numbers are stored, so that entries never move.
+ */
+#include "model.h"
+
+const Rotation *const rotations[] = {
+	&rotation_unifdiag,
+	&rotation_random,
+	&rotation_none,
+};
+
+const int rotation_count = sizeof(rotations) / sizeof(rotations[0]);

@@ -1,0 +1,77 @@
+/*
+ * sketcher.h
+ *		The sketcher type: a model as a value.
+ *
+ * Stored form, version 1.  Numbers are in network byte order; floating point is IEEE 754.
+ * Offsets count from behind the varlena header, and are those of the binary wire format too;
+ * the text form is the same bytes in base64.
+ *
+ * offset  size  field         meaning
+ *      0     4  magic         "UDSK"
+ *      4     2  version       1
+ *      6     2  flags         1 stable, 2 centred, 4 a base follows; others zero
+ *      8     4  checksum      CRC-32C of all other bytes
+ *     12     4  dims          1 to 16000
+ *     16     4  bits          1 to dims
+ *     20     1  tracker       its number in trackers.c
+ *     21     1  rotation      its number in rotations.c
+ *     22     2  reserved      zero
+ *     24     8  seed
+ *     32     8  forgetting    above 0, at most 1
+ *     40     8  rows
+ *     48     8  weight        sum of the rows' weights
+ *     56     8  scatter       weighted sum of squared distances from the mean
+ *     64     4  exponent      of the power of two that vectors were divided by
+ *     68     4  rank          basis rows that were learnt
+ *     72     8  rotated_rows  rows when the rotation was last adapted
+ *     80        if rows > 0:  mean, dims doubles; basis, bits x dims floats; covariance,
+ *                             the lower triangle by rows, doubles; rotation, if it is stored,
+ *                             bits x bits doubles
+ *               with a base:  another such value, to the end
+ *
+ * In memory a sketcher is an expanded object around a Model.  Two things only exist while
+ * an aggregate runs.  A base is the model that sketcher_learn started from, in a partial
+ * aggregate: each worker learns its rows into a model of their own, so that the base is
+ * counted once when they are combined.  A row is the one sketcher_stream makes a code of.
+ */
+#ifndef UNIFDIAG_SKETCHER_H
+#define UNIFDIAG_SKETCHER_H
+
+#include "fmgr.h"
+#include "utils/expandeddatum.h"
+
+#include "../vectors.h"
+#include "model.h"
+
+StaticAssertDecl(MODEL_MAX_DIMS == VECTOR_MAX_DIMS, "a model takes every vector");
+
+#define SKETCHER_HEADER_SIZE 80
+
+typedef struct Sketcher
+{
+	ExpandedObjectHeader header;
+	Model				*model;
+	Model				*base; /* or NULL */
+	float				*row;  /* or NULL */
+} Sketcher;
+
+/* sketcher.c: values in memory */
+extern void		 sketcher_require_linalg(void);
+extern Sketcher *sketcher_create(const ModelConfig *config, MemoryContext parent);
+extern Sketcher *expanded_sketcher(Datum datum);
+extern Sketcher *sketcher_writable(Datum datum, MemoryContext parent);
+extern Model	*sketcher_model(Datum datum);
+extern void		 sketcher_merge_into(Model *model, Model *other, bool anchored);
+extern void		 sketcher_check_rows(const Model *model);
+
+#define SketcherGetDatum(s) EOHPGetRWDatum(&(s)->header)
+#define PG_RETURN_SKETCHER(s) PG_RETURN_DATUM(SketcherGetDatum(s))
+#define PG_GETARG_MODEL(n) sketcher_model(PG_GETARG_DATUM(n))
+
+/* sketcher_format.c: stored values */
+extern void	  sketcher_check_size(const ModelConfig *config);
+extern Size	  format_size(const Model *model, const Model *base);
+extern void	  format_write(const Model *model, const Model *base, char *out, Size size);
+extern Model *format_read(const char *data, Size size, Model **base);
+
+#endif /* UNIFDIAG_SKETCHER_H */

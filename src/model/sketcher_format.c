@@ -1,0 +1,409 @@
+/*
+ * sketcher_format.c
+ *		Reads and writes the stored form of a sketcher, which sketcher.h specifies.
+ *
+ * Whatever comes in may be garbage: nothing is allocated before the header has been found
+ * consistent with the size, and no number is used before it has been checked.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "port/pg_bswap.h"
+#include "port/pg_crc32c.h"
+#include "utils/memutils.h"
+
+#include "../compat.h"
+#include "sketcher.h"
+
+#define MAGIC 0x5544534bU /* "UDSK" */
+#define VERSION 1
+#define CHECKSUM_OFFSET 8
+
+#define FLAG_STABLE 1
+#define FLAG_CENTER 2
+#define FLAG_BASE 4
+
+/* exponents of differences of floats, with one to spare at each end */
+#define MIN_EXPONENT (-160)
+#define MAX_EXPONENT 160
+
+/* how far a row of an orthogonal matrix may be from length 1 before it is damage */
+#define LENGTH_TOLERANCE 1e-2
+
+static char *
+write_16(char *out, uint16 value)
+{
+	value = pg_hton16(value);
+	memcpy(out, &value, sizeof(value));
+	return out + sizeof(value);
+}
+
+static char *
+write_32(char *out, uint32 value)
+{
+	value = pg_hton32(value);
+	memcpy(out, &value, sizeof(value));
+	return out + sizeof(value);
+}
+
+static char *
+write_64(char *out, uint64 value)
+{
+	value = pg_hton64(value);
+	memcpy(out, &value, sizeof(value));
+	return out + sizeof(value);
+}
+
+static char *
+write_double(char *out, double value)
+{
+	uint64 bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return write_64(out, bits);
+}
+
+static char *
+write_doubles(char *out, const double *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		out = write_double(out, values[i]);
+	return out;
+}
+
+static char *
+write_floats(char *out, const float *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+	{
+		uint32 bits;
+
+		memcpy(&bits, &values[i], sizeof(bits));
+		out = write_32(out, bits);
+	}
+	return out;
+}
+
+static uint16
+read_16(const char *data)
+{
+	uint16 value;
+
+	memcpy(&value, data, sizeof(value));
+	return pg_ntoh16(value);
+}
+
+static uint32
+read_32(const char *data)
+{
+	uint32 value;
+
+	memcpy(&value, data, sizeof(value));
+	return pg_ntoh32(value);
+}
+
+static uint64
+read_64(const char *data)
+{
+	uint64 value;
+
+	memcpy(&value, data, sizeof(value));
+	return pg_ntoh64(value);
+}
+
+static double
+read_double(const char *data)
+{
+	const uint64 bits = read_64(data);
+	double		 value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static void
+report_damage(const char *what)
+{
+	ereport(ERROR, errcode(ERRCODE_DATA_CORRUPTED), errmsg("sketcher is damaged: %s", what));
+}
+
+static const char *
+read_doubles(const char *data, double *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+	{
+		values[i] = read_double(data + sizeof(double) * i);
+		if (!isfinite(values[i]))
+			report_damage("a number is not finite");
+	}
+	return data + sizeof(double) * count;
+}
+
+static const char *
+read_floats(const char *data, float *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+	{
+		const uint32 bits = read_32(data + sizeof(float) * i);
+
+		memcpy(&values[i], &bits, sizeof(bits));
+		if (!isfinite(values[i]))
+			report_damage("a number is not finite");
+	}
+	return data + sizeof(float) * count;
+}
+
+/* Bytes of one model, without a base. */
+static Size
+body_size(int dims, int bits, const Rotation *rotation, int64 rows)
+{
+	const Size columns = (Size) dims;
+	const Size codes = (Size) bits;
+
+	if (rows == 0)
+		return SKETCHER_HEADER_SIZE;
+	return SKETCHER_HEADER_SIZE + columns * sizeof(double) + codes * columns * sizeof(float) +
+		   codes * (codes + 1) / 2 * sizeof(double) +
+		   (rotation->stored ? codes * codes * sizeof(double) : 0);
+}
+
+static Size
+model_size(const Model *model)
+{
+	return body_size(model->config.dims, model->config.bits, model->config.rotation, model->rows);
+}
+
+/* A value is smaller than a gigabyte; refuse a model that could not be stored. */
+void
+sketcher_check_size(const ModelConfig *config)
+{
+	if (body_size(config->dims, config->bits, config->rotation, 1) > MaxAllocSize - VARHDRSZ)
+		ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				errmsg("model of %d bits for %d dimensions is too large", config->bits,
+					   config->dims),
+				errdetail("A model takes less than a gigabyte."));
+}
+
+Size
+format_size(const Model *model, const Model *base)
+{
+	return model_size(model) + (base != NULL ? model_size(base) : 0);
+}
+
+static uint32
+checksum(const char *data, Size size)
+{
+	pg_crc32c crc;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, data, CHECKSUM_OFFSET);
+	COMP_CRC32C(crc, data + CHECKSUM_OFFSET + sizeof(uint32),
+				size - CHECKSUM_OFFSET - sizeof(uint32));
+	FIN_CRC32C(crc);
+	return crc;
+}
+
+static int
+number_of_tracker(const Tracker *tracker)
+{
+	int number = 0;
+
+	while (trackers[number] != tracker)
+		number++;
+	return number;
+}
+
+static int
+number_of_rotation(const Rotation *rotation)
+{
+	int number = 0;
+
+	while (rotations[number] != rotation)
+		number++;
+	return number;
+}
+
+static char *
+write_body(const Model *model, char *out)
+{
+	const size_t dims = (size_t) model->config.dims;
+	const size_t bits = (size_t) model->config.bits;
+
+	if (model->rows == 0)
+		return out;
+	out = write_doubles(out, model->mean, dims);
+	out = write_floats(out, model->basis, bits * dims);
+	for (size_t i = 0; i < bits; i++)
+		out = write_doubles(out, model->covariance + i * bits, i + 1);
+	if (model->config.rotation->stored)
+		out = write_doubles(out, model->rotation, bits * bits);
+	return out;
+}
+
+/* Writes a model that is in sync, and its base; size is what format_size said. */
+void
+format_write(const Model *model, const Model *base, char *out, Size size)
+{
+	const ModelConfig *config = &model->config;
+	char			  *next = out;
+
+	next = write_32(next, MAGIC);
+	next = write_16(next, VERSION);
+	next = write_16(next,
+					(uint16) ((config->stable ? FLAG_STABLE : 0) |
+							  (config->center ? FLAG_CENTER : 0) | (base != NULL ? FLAG_BASE : 0)));
+	next = write_32(next, 0);
+	next = write_32(next, (uint32) config->dims);
+	next = write_32(next, (uint32) config->bits);
+	*next++ = (char) number_of_tracker(config->tracker);
+	*next++ = (char) number_of_rotation(config->rotation);
+	next = write_16(next, 0);
+	next = write_64(next, (uint64) config->seed);
+	next = write_double(next, config->forgetting);
+	next = write_64(next, (uint64) model->rows);
+	next = write_double(next, model->weight);
+	next = write_double(next, model->scatter);
+	next = write_32(next, (uint32) model->exponent);
+	next = write_32(next, (uint32) model->rank);
+	next = write_64(next, (uint64) model->rotated_rows);
+	Assert(next == out + SKETCHER_HEADER_SIZE);
+	next = write_body(model, next);
+	if (base != NULL)
+	{
+		format_write(base, NULL, next, model_size(base));
+		next += model_size(base);
+	}
+	Assert(next == out + size);
+	write_32(out + CHECKSUM_OFFSET, checksum(out, size));
+}
+
+static void
+read_config(const char *data, ModelConfig *config)
+{
+	const uint16 flags = read_16(data + 6);
+	const uint32 dims = read_32(data + 12);
+	const uint32 bits = read_32(data + 16);
+	const uint8	 tracker = (uint8) data[20];
+	const uint8	 rotation = (uint8) data[21];
+
+	if ((flags & ~(FLAG_STABLE | FLAG_CENTER | FLAG_BASE)) != 0 || read_16(data + 22) != 0)
+		report_damage("reserved bits are set");
+	if (dims < 1 || dims > MODEL_MAX_DIMS || bits < 1 || bits > dims)
+		report_damage("impossible number of dimensions or bits");
+	if (tracker >= tracker_count || rotation >= rotation_count)
+		report_damage("unknown tracker or rotation");
+	config->dims = (int) dims;
+	config->bits = (int) bits;
+	config->tracker = trackers[tracker];
+	config->rotation = rotations[rotation];
+	config->stable = (flags & FLAG_STABLE) != 0;
+	config->center = (flags & FLAG_CENTER) != 0;
+	sketcher_check_size(config);
+	config->seed = (int64) read_64(data + 24);
+	config->forgetting = read_double(data + 32);
+	if (!(config->forgetting > 0.0 && config->forgetting <= 1.0))
+		report_damage("impossible forgetting factor");
+}
+
+static void
+read_counts(const char *data, Model *model)
+{
+	model->rows = (int64) read_64(data + 40);
+	model->weight = read_double(data + 48);
+	model->scatter = read_double(data + 56);
+	model->exponent = (int32) read_32(data + 64);
+	model->rank = (int32) read_32(data + 68);
+	model->rotated_rows = (int64) read_64(data + 72);
+	if (!(model->weight >= 0.0 && isfinite(model->weight)) ||
+		!(model->scatter >= 0.0 && isfinite(model->scatter)))
+		report_damage("impossible weight or scatter");
+	if (model->exponent < MIN_EXPONENT || model->exponent > MAX_EXPONENT)
+		report_damage("impossible exponent");
+	if (model->rank < 0 || model->rank > model->config.bits)
+		report_damage("impossible rank");
+	if (model->rotated_rows < 0 || model->rotated_rows > model->rows)
+		report_damage("impossible number of rows");
+}
+
+static void
+check_length(double squared_length)
+{
+	if (fabs(squared_length - 1.0) > LENGTH_TOLERANCE)
+		report_damage("rows that should be one long are not");
+}
+
+static void
+read_body(const char *data, Model *model)
+{
+	const size_t dims = (size_t) model->config.dims;
+	const size_t bits = (size_t) model->config.bits;
+
+	data = read_doubles(data, model->mean, dims);
+	data = read_floats(data, model->basis, bits * dims);
+	for (size_t i = 0; i < bits; i++)
+	{
+		double squared_length = 0.0;
+
+		data = read_doubles(data, model->covariance + i * bits, i + 1);
+		for (size_t j = 0; j < i; j++)
+			model->covariance[j * bits + i] = model->covariance[i * bits + j];
+		if (model->covariance[i * bits + i] < 0.0)
+			report_damage("a variance is negative");
+		for (size_t k = 0; k < dims; k++)
+			squared_length += (double) model->basis[i * dims + k] * model->basis[i * dims + k];
+		check_length(squared_length);
+	}
+	if (model->config.rotation->stored)
+	{
+		read_doubles(data, model->rotation, bits * bits);
+		for (size_t i = 0; i < bits; i++)
+		{
+			double squared_length = 0.0;
+
+			for (size_t j = 0; j < bits; j++)
+				squared_length += model->rotation[i * bits + j] * model->rotation[i * bits + j];
+			check_length(squared_length);
+		}
+	}
+	model->complete = true;
+}
+
+/* A model, and its base if base is not NULL, in the current memory context. */
+Model *
+format_read(const char *data, Size size, Model **base)
+{
+	ModelConfig config;
+	Model	   *model;
+	Size		expected;
+	int64		rows;
+	bool		has_base;
+
+	if (size < SKETCHER_HEADER_SIZE || read_32(data) != MAGIC)
+		ereport(ERROR, errcode(ERRCODE_DATA_CORRUPTED), errmsg("value is not a sketcher"));
+	if (read_16(data + 4) != VERSION)
+		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("sketcher has format version %d", read_16(data + 4)),
+				errdetail("This version of unifdiag reads format version %d.", VERSION));
+	read_config(data, &config);
+	rows = (int64) read_64(data + 40);
+	has_base = (read_16(data + 6) & FLAG_BASE) != 0;
+	expected = body_size(config.dims, config.bits, config.rotation, rows);
+	if (rows < 0 || size < expected || (!has_base && size != expected) ||
+		(has_base && base == NULL))
+		report_damage("its size does not match its contents");
+	if (checksum(data, size) != read_32(data + CHECKSUM_OFFSET))
+		report_damage("its checksum does not match its contents");
+
+	sketcher_require_linalg();
+	model = model_create(&config, 0);
+	read_counts(data, model);
+	if (rows > 0)
+	{
+		model_prepare(model);
+		read_body(data + SKETCHER_HEADER_SIZE, model);
+	}
+	if (base != NULL)
+		*base = has_base ? format_read(data + expected, size - expected, NULL) : NULL;
+	return model;
+}

@@ -1,0 +1,84 @@
+/*
+ * sketcher_io.c
+ *		The sketcher type's text and binary forms: the stored bytes, in base64 or as they are.
+ */
+#include "postgres.h"
+
+#include "common/base64.h"
+#include "libpq/pqformat.h"
+#include "utils/memutils.h"
+
+#include "../compat.h"
+#include "sketcher.h"
+
+/* A stored value of these bytes, after reading them to the end. */
+static struct varlena *
+checked_value(struct varlena *value, int size)
+{
+	MemoryContext scratch =
+		AllocSetContextCreate(CurrentMemoryContext, "unifdiag check", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(scratch);
+
+	SET_VARSIZE(value, VARHDRSZ + size);
+	format_read(VARDATA(value), (Size) size, NULL);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(scratch);
+	return value;
+}
+
+PG_FUNCTION_INFO_V1(sketcher_in);
+Datum
+sketcher_in(PG_FUNCTION_ARGS)
+{
+	const char	   *text = PG_GETARG_CSTRING(0);
+	const int		length = (int) strlen(text);
+	const int		room = pg_b64_dec_len(length);
+	struct varlena *value = palloc(VARHDRSZ + room);
+	const int		size = pg_b64_decode(text, length, VARDATA(value), room);
+
+	if (size < 0)
+		ereport(ERROR, errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				errmsg("invalid input syntax for type sketcher"),
+				errdetail("The text of a sketcher is base64."));
+	PG_RETURN_POINTER(checked_value(value, size));
+}
+
+PG_FUNCTION_INFO_V1(sketcher_out);
+Datum
+sketcher_out(PG_FUNCTION_ARGS)
+{
+	struct varlena *value = PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(0));
+	const int		size = (int) VARSIZE_ANY_EXHDR(value);
+	const int		room = pg_b64_enc_len(size);
+	char		   *text = palloc(room + 1);
+	const int		length = pg_b64_encode(VARDATA_ANY(value), size, text, room);
+
+	if (length < 0)
+		elog(ERROR, "could not encode a sketcher");
+	text[length] = '\0';
+	PG_RETURN_CSTRING(text);
+}
+
+PG_FUNCTION_INFO_V1(sketcher_recv);
+Datum
+sketcher_recv(PG_FUNCTION_ARGS)
+{
+	StringInfo		message = (StringInfo) PG_GETARG_POINTER(0);
+	const int		size = message->len - message->cursor;
+	struct varlena *value = palloc(VARHDRSZ + size);
+
+	pq_copymsgbytes(message, VARDATA(value), size);
+	PG_RETURN_POINTER(checked_value(value, size));
+}
+
+PG_FUNCTION_INFO_V1(sketcher_send);
+Datum
+sketcher_send(PG_FUNCTION_ARGS)
+{
+	struct varlena *value = PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(0));
+	StringInfoData	message;
+
+	pq_begintypsend(&message);
+	pq_sendbytes(&message, VARDATA_ANY(value), (int) VARSIZE_ANY_EXHDR(value));
+	PG_RETURN_BYTEA_P(pq_endtypsend(&message));
+}

@@ -1,0 +1,406 @@
+/*
+ * sketcher_learn.c
+ *		Learning in SQL: new models, aggregates, single rows, merging.
+ *
+ * The aggregates' state is a sketcher, held as an expanded object below the aggregate's
+ * memory context and changed in place.  Partial aggregates pass it on as a stored value.
+ */
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+#include "utils/builtins.h"
+
+#include "../code/bithash.h"
+#include "../compat.h"
+#include "sketcher.h"
+
+static MemoryContext
+aggregate_context(FunctionCallInfo fcinfo)
+{
+	MemoryContext context;
+
+	if (!AggCheckCallContext(fcinfo, &context))
+		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("function can only be called by an aggregate"));
+	return context;
+}
+
+/* Is this the whole aggregate, of ours, and not a part whose state will be combined? */
+static bool
+is_whole_aggregate(FunctionCallInfo fcinfo)
+{
+	Aggref *aggregate = AggGetAggref(fcinfo);
+
+	/* in a window there are no parts; Citus calls us from an aggregate of its own */
+	return aggregate == NULL || (aggregate->aggsplit == AGGSPLIT_SIMPLE &&
+								 aggregate->aggtranstype == get_fn_expr_rettype(fcinfo->flinfo));
+}
+
+static void
+learn_vector(Model *model, Vector vector)
+{
+	vector_check_dims(vector, model->config.dims);
+	model_learn(model, vector.values);
+}
+
+static void
+check_dims_and_bits(int32 dims, int32 bits)
+{
+	if (dims < 1 || dims > MODEL_MAX_DIMS)
+		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("number of dimensions cannot be %d", (int) dims),
+				errdetail("A model has 1 to %d dimensions.", MODEL_MAX_DIMS));
+	if (bits < 1 || bits > dims)
+		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("number of bits cannot be %d", (int) bits),
+				errdetail("For %d dimensions a model has 1 to %d bits.", (int) dims, (int) dims));
+}
+
+/* The configuration of sketcher_agg and sketcher_stream: all defaults of sketcher_new. */
+static ModelConfig
+default_config(int32 dims, int32 bits)
+{
+	ModelConfig config = {.dims = dims,
+						  .bits = bits,
+						  .tracker = trackers[0],
+						  .rotation = rotations[0],
+						  .stable = true,
+						  .center = true,
+						  .forgetting = 1.0,
+						  .seed = 0};
+
+	check_dims_and_bits(dims, bits);
+	return config;
+}
+
+static const Tracker *
+find_tracker(const char *name)
+{
+	StringInfoData names;
+
+	for (int i = 0; i < tracker_count; i++)
+	{
+		if (strcmp(trackers[i]->name, name) == 0)
+			return trackers[i];
+	}
+	initStringInfo(&names);
+	for (int i = 0; i < tracker_count; i++)
+		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "", trackers[i]->name);
+	ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown tracker \"%s\"", name),
+			errhint("Trackers: %s.", names.data));
+	return NULL;
+}
+
+static const Rotation *
+find_rotation(const char *name)
+{
+	StringInfoData names;
+
+	for (int i = 0; i < rotation_count; i++)
+	{
+		if (strcmp(rotations[i]->name, name) == 0)
+			return rotations[i];
+	}
+	initStringInfo(&names);
+	for (int i = 0; i < rotation_count; i++)
+		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "", rotations[i]->name);
+	ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("unknown rotation \"%s\"", name), errhint("Rotations: %s.", names.data));
+	return NULL;
+}
+
+PG_FUNCTION_INFO_V1(sketcher_new);
+Datum
+sketcher_new(PG_FUNCTION_ARGS)
+{
+	ModelConfig config = default_config(PG_GETARG_INT32(0), PG_GETARG_INT32(1));
+
+	config.tracker = find_tracker(text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	config.rotation = find_rotation(text_to_cstring(PG_GETARG_TEXT_PP(3)));
+	config.stable = PG_GETARG_BOOL(4);
+	config.center = PG_GETARG_BOOL(5);
+	config.forgetting = PG_GETARG_FLOAT8(6);
+	config.seed = PG_GETARG_INT64(7);
+	if (!(config.forgetting > 0.0 && config.forgetting <= 1.0))
+		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("forgetting factor cannot be %g", config.forgetting),
+				errdetail("It is above 0, and at most 1, which forgets nothing."));
+	PG_RETURN_SKETCHER(sketcher_create(&config, CurrentMemoryContext));
+}
+
+/* One row more: a copy of the model that has learnt it. */
+PG_FUNCTION_INFO_V1(sketcher_add);
+Datum
+sketcher_add(PG_FUNCTION_ARGS)
+{
+	Sketcher	 *sketcher = sketcher_writable(PG_GETARG_DATUM(0), CurrentMemoryContext);
+	const Vector  vector = PG_GETARG_VECTOR(1);
+	MemoryContext caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
+
+	learn_vector(sketcher->model, vector);
+	MemoryContextSwitchTo(caller);
+	PG_RETURN_SKETCHER(sketcher);
+}
+
+/*
+ * The state of an aggregate, to be changed; the given model's context is below the
+ * aggregate's, so that only the first call, or a stored state, makes a new one.
+ */
+static Sketcher *
+aggregate_state(FunctionCallInfo fcinfo, MemoryContext context)
+{
+	return PG_ARGISNULL(0) ? NULL : sketcher_writable(PG_GETARG_DATUM(0), context);
+}
+
+static Datum
+return_state(FunctionCallInfo fcinfo, Sketcher *state)
+{
+	if (state == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_SKETCHER(state);
+}
+
+static void
+learn_into(Sketcher *state, Vector vector)
+{
+	MemoryContext caller = MemoryContextSwitchTo(state->header.eoh_context);
+
+	learn_vector(state->model, vector);
+	MemoryContextSwitchTo(caller);
+}
+
+/* The number of bits, which must be the same for all rows of an aggregate. */
+static int32
+bits_argument(FunctionCallInfo fcinfo, int n, const Sketcher *state)
+{
+	int32 bits;
+
+	if (PG_ARGISNULL(n))
+		ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				errmsg("number of bits cannot be null"));
+	bits = PG_GETARG_INT32(n);
+	if (state != NULL && state->model->config.bits != bits)
+		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("number of bits changes from %d to %d within an aggregate",
+					   state->model->config.bits, (int) bits));
+	return bits;
+}
+
+/* sketcher_agg(v, bits): a new model of the rows. */
+PG_FUNCTION_INFO_V1(sketcher_agg_trans);
+Datum
+sketcher_agg_trans(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo);
+	Sketcher	 *state = aggregate_state(fcinfo, context);
+	const int32	  bits = bits_argument(fcinfo, 2, state);
+
+	if (!PG_ARGISNULL(1))
+	{
+		const Vector vector = PG_GETARG_VECTOR(1);
+
+		if (state == NULL)
+		{
+			const ModelConfig config = default_config(vector.dims, bits);
+
+			state = sketcher_create(&config, context);
+		}
+		learn_into(state, vector);
+	}
+	return return_state(fcinfo, state);
+}
+
+/*
+ * The first state of sketcher_learn: the model itself.  In a part of an aggregate it is an
+ * empty model with the given one as its base, which is counted once in the end.
+ */
+static Sketcher *
+start_from(Datum model, bool whole, MemoryContext context)
+{
+	Sketcher *state = sketcher_writable(model, context);
+
+	if (!whole)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(state->header.eoh_context);
+
+		state->base = state->model;
+		model_sync(state->base);
+		state->model = model_create(&state->base->config, 0);
+		MemoryContextSwitchTo(caller);
+	}
+	return state;
+}
+
+/* sketcher_learn(model, v): the given model, taught the rows as well. */
+PG_FUNCTION_INFO_V1(sketcher_learn_trans);
+Datum
+sketcher_learn_trans(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo);
+	Sketcher	 *state = aggregate_state(fcinfo, context);
+
+	if (state == NULL && !PG_ARGISNULL(1))
+		state = start_from(PG_GETARG_DATUM(1), is_whole_aggregate(fcinfo), context);
+	if (state != NULL && !PG_ARGISNULL(2))
+		learn_into(state, PG_GETARG_VECTOR(2));
+	return return_state(fcinfo, state);
+}
+
+PG_FUNCTION_INFO_V1(sketcher_learn_final);
+Datum
+sketcher_learn_final(PG_FUNCTION_ARGS)
+{
+	Sketcher	 *state;
+	MemoryContext caller;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	/* a copy: the state may go on */
+	state = sketcher_writable(PG_GETARG_DATUM(0), CurrentMemoryContext);
+	caller = MemoryContextSwitchTo(state->header.eoh_context);
+	if (state->base != NULL)
+	{
+		sketcher_merge_into(state->base, state->model, true);
+		state->model = state->base;
+		state->base = NULL;
+	}
+	MemoryContextSwitchTo(caller);
+	PG_RETURN_SKETCHER(state);
+}
+
+/*
+ * Two states into one; also the transition of sketcher_merge(model).  States of
+ * sketcher_learn have the same base, and keep it.
+ */
+PG_FUNCTION_INFO_V1(sketcher_combine);
+Datum
+sketcher_combine(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo);
+	Sketcher	 *state = aggregate_state(fcinfo, context);
+
+	if (PG_ARGISNULL(1))
+		return return_state(fcinfo, state);
+	if (state == NULL)
+		state = sketcher_writable(PG_GETARG_DATUM(1), context);
+	else
+	{
+		/* a copy, because merging uses it up */
+		Sketcher	 *other = sketcher_writable(PG_GETARG_DATUM(1), CurrentMemoryContext);
+		MemoryContext caller = MemoryContextSwitchTo(state->header.eoh_context);
+
+		sketcher_merge_into(state->model, other->model, false);
+		MemoryContextSwitchTo(caller);
+		DeleteExpandedObject(SketcherGetDatum(other));
+	}
+	return return_state(fcinfo, state);
+}
+
+/* sketcher_merge(a, b) */
+PG_FUNCTION_INFO_V1(sketcher_merge);
+Datum
+sketcher_merge(PG_FUNCTION_ARGS)
+{
+	Sketcher	 *merged = sketcher_writable(PG_GETARG_DATUM(0), CurrentMemoryContext);
+	Sketcher	 *other = sketcher_writable(PG_GETARG_DATUM(1), CurrentMemoryContext);
+	MemoryContext caller = MemoryContextSwitchTo(merged->header.eoh_context);
+
+	sketcher_merge_into(merged->model, other->model, false);
+	MemoryContextSwitchTo(caller);
+	PG_RETURN_SKETCHER(merged);
+}
+
+/*
+ * The model of sketcher_stream learns a row only when the next one comes; until then the
+ * row waits, and its code is made by a model of the rows before it.
+ */
+static void
+stream_row(FunctionCallInfo fcinfo, Sketcher *state, int n)
+{
+	const Size	  size = sizeof(float) * state->model->config.dims;
+	MemoryContext caller = MemoryContextSwitchTo(state->header.eoh_context);
+
+	if (state->row != NULL)
+	{
+		model_learn(state->model, state->row);
+		pfree(state->row);
+		state->row = NULL;
+	}
+	MemoryContextSwitchTo(caller);
+	if (!PG_ARGISNULL(n))
+	{
+		const Vector vector = PG_GETARG_VECTOR(n);
+
+		vector_check_dims(vector, state->model->config.dims);
+		state->row = MemoryContextAlloc(state->header.eoh_context, size);
+		memcpy(state->row, vector.values, size);
+	}
+}
+
+/* sketcher_stream(v, bits) */
+PG_FUNCTION_INFO_V1(sketcher_stream_trans);
+Datum
+sketcher_stream_trans(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo);
+	Sketcher	 *state = aggregate_state(fcinfo, context);
+	const int32	  bits = bits_argument(fcinfo, 2, state);
+
+	if (state == NULL && !PG_ARGISNULL(1))
+	{
+		const ModelConfig config = default_config(PG_GETARG_VECTOR(1).dims, bits);
+
+		state = sketcher_create(&config, context);
+	}
+	if (state != NULL)
+		stream_row(fcinfo, state, 1);
+	return return_state(fcinfo, state);
+}
+
+/* sketcher_stream(model, v) */
+PG_FUNCTION_INFO_V1(sketcher_stream_model_trans);
+Datum
+sketcher_stream_model_trans(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo);
+	Sketcher	 *state = aggregate_state(fcinfo, context);
+
+	if (state == NULL && !PG_ARGISNULL(1))
+		state = sketcher_writable(PG_GETARG_DATUM(1), context);
+	if (state != NULL)
+		stream_row(fcinfo, state, 2);
+	return return_state(fcinfo, state);
+}
+
+PG_FUNCTION_INFO_V1(sketcher_stream_final);
+Datum
+sketcher_stream_final(PG_FUNCTION_ARGS)
+{
+	Sketcher	 *state;
+	Model		 *model;
+	BitHash		 *code;
+	float		 *centred;
+	float		 *projected;
+	MemoryContext caller;
+
+	aggregate_context(fcinfo);
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	/* no copy, though the state is not ours to change: being in sync changes nothing */
+	state = expanded_sketcher(PG_GETARG_DATUM(0));
+	model = state->model;
+	/* a model of fewer rows than bits is not worth a code */
+	if (state->row == NULL || model->rows < model->config.bits)
+		PG_RETURN_NULL();
+	caller = MemoryContextSwitchTo(state->header.eoh_context);
+	model_sync(model);
+	MemoryContextSwitchTo(caller);
+
+	centred = palloc(sizeof(float) * model->config.dims);
+	projected = palloc(sizeof(float) * model->config.bits);
+	model_project_once(model, state->row, centred, projected);
+	code = bithash_of_signs(projected, model->config.bits);
+	pfree(centred);
+	pfree(projected);
+	PG_RETURN_POINTER(code);
+}

@@ -1,0 +1,112 @@
+/*
+ * vectors.c
+ *		Reads vectors from real[] and double precision[], and refuses all that is none.
+ *
+ * The only file that looks into users' arrays.  pgvector's types arrive here as real[], by
+ * their own casts.
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "catalog/pg_type.h"
+
+#include "compat.h"
+#include "vectors.h"
+#include "wide.h"
+
+/* The exponent of infinity and NaN has all bits set. */
+WIDE static bool
+all_finite(const float *values, int count)
+{
+	const uint32 *bits = (const uint32 *) values;
+	uint32		  found = 0;
+
+	for (int i = 0; i < count; i++)
+		found |= (bits[i] & 0x7f800000U) == 0x7f800000U;
+	return found == 0;
+}
+
+/* Says which element is not finite. */
+static void
+report_not_finite(const float *values, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (!isfinite(values[i]))
+			ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
+					errmsg("vector element %d is %s", i + 1,
+						   isnan(values[i]) ? "NaN" : "infinite"));
+	}
+}
+
+static void
+check_shape(ArrayType *array)
+{
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR, errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+				errmsg("vector must be an array of one dimension, not of %d", ARR_NDIM(array)));
+	if (ARR_NDIM(array) == 0)
+		ereport(ERROR, errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("vector has no elements"));
+	if (ARR_DIMS(array)[0] > VECTOR_MAX_DIMS)
+		ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				errmsg("vector has %d dimensions", ARR_DIMS(array)[0]),
+				errdetail("A vector has at most %d dimensions.", VECTOR_MAX_DIMS));
+	if (ARR_HASNULL(array))
+	{
+		const bits8 *not_null = ARR_NULLBITMAP(array);
+
+		for (int i = 0; not_null != NULL && i < ARR_DIMS(array)[0]; i++)
+		{
+			if ((not_null[i / 8] & (1 << (i % 8))) == 0)
+				ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+						errmsg("vector element %d is null", i + 1));
+		}
+	}
+}
+
+/* A copy in single precision, in the current memory context. */
+static float *
+to_single(const float8 *values, int count)
+{
+	float *single = palloc(sizeof(float) * count);
+
+	for (int i = 0; i < count; i++)
+	{
+		if (isfinite(values[i]) && fabs(values[i]) > FLT_MAX)
+			ereport(ERROR, errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+					errmsg("vector element %d, %g, is out of range for type real", i + 1,
+						   values[i]));
+		single[i] = (float) values[i];
+	}
+	return single;
+}
+
+/* The elements stay in the array if they are real, which must live as long as they do. */
+Vector
+vector_read(ArrayType *array)
+{
+	Vector vector;
+
+	check_shape(array);
+	vector.dims = ARR_DIMS(array)[0];
+	if (ARR_ELEMTYPE(array) == FLOAT8OID)
+		vector.values = to_single((const float8 *) ARR_DATA_PTR(array), vector.dims);
+	else
+	{
+		Assert(ARR_ELEMTYPE(array) == FLOAT4OID);
+		vector.values = (const float *) ARR_DATA_PTR(array);
+	}
+	if (!all_finite(vector.values, vector.dims))
+		report_not_finite(vector.values, vector.dims);
+	return vector;
+}
+
+void
+vector_check_dims(Vector vector, int model_dims)
+{
+	if (vector.dims != model_dims)
+		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
+				errmsg("vector has %d dimensions, and the model has %d", vector.dims, model_dims));
+}

@@ -1,0 +1,23 @@
+/*
+ * vectors.h
+ *		The vectors that users pass in, as rows of finite floats.
+ */
+#ifndef UNIFDIAG_VECTORS_H
+#define UNIFDIAG_VECTORS_H
+
+#include "utils/array.h"
+
+#define VECTOR_MAX_DIMS 16000
+
+typedef struct Vector
+{
+	int			 dims;
+	const float *values;
+} Vector;
+
+extern Vector vector_read(ArrayType *array);
+extern void	  vector_check_dims(Vector vector, int model_dims);
+
+#define PG_GETARG_VECTOR(n) vector_read(PG_GETARG_ARRAYTYPE_P(n))
+
+#endif /* UNIFDIAG_VECTORS_H */

@@ -1,0 +1,201 @@
+/*
+ * test_merge.c
+ *		Merging models, and the expected drift between two.
+ */
+#include "data.h"
+
+/* share of the rows' variance about their mean that lies in the model's subspace */
+static double
+explained(const Model *model, const float *data, int rows)
+{
+	const int dims = model->config.dims;
+	double	 *mean = math_alloc((size_t) dims, sizeof(double));
+	double	  all = 0.0;
+	double	  inside = 0.0;
+
+	for (int i = 0; i < rows * dims; i++)
+		mean[i % dims] += (double) data[i] / rows;
+	for (int t = 0; t < rows; t++)
+	{
+		for (int k = 0; k < dims; k++)
+			all += pow(data[t * dims + k] - mean[k], 2);
+		for (int i = 0; i < model->config.bits; i++)
+		{
+			double y = 0.0;
+
+			for (int k = 0; k < dims; k++)
+				y += model->basis[i * dims + k] * (data[t * dims + k] - mean[k]);
+			inside += y * y;
+		}
+	}
+	free(mean);
+	return inside / all;
+}
+
+static double
+relative_difference(double a, double b)
+{
+	return fabs(a - b) / fmax(fabs(a), 1e-300);
+}
+
+static bool
+same_summary(const Model *a, const Model *b)
+{
+	double worst =
+		relative_difference(ldexp(a->scatter, 2 * a->exponent), ldexp(b->scatter, 2 * b->exponent));
+
+	for (int k = 0; k < a->config.dims; k++)
+		worst = fmax(worst, relative_difference(a->mean[k], b->mean[k]));
+	return a->rows == b->rows && worst < 1e-6;
+}
+
+static void
+test_parts(int dims, int bits, int rank, const char *what)
+{
+	const int		  rows = 8000;
+	const int		  parts = 4;
+	const ModelConfig config = make_config(dims, bits);
+	float			 *data = make_rows(rows, dims, rank, 6);
+	Model			 *serial = learn_rows(&config, 0, data, 0, rows);
+	Model			 *merged = learn_rows(&config, 0, data, 0, rows / parts);
+	double			  ratio;
+
+	for (int i = 1; i < parts; i++)
+	{
+		Model *part = learn_rows(&config, 0, data, i * rows / parts, (i + 1) * rows / parts);
+
+		model_merge(merged, part, false);
+		model_free(part);
+	}
+	ratio = explained(merged, data, rows) / explained(serial, data, rows);
+	ok(ratio > 0.99, "%s: four parts explain %.4f of what the whole does", what, ratio);
+	ok(same_summary(serial, merged), "%s: rows, mean and total variance are the same", what);
+	ok(basis_skew(merged) < 1e-5 && rotation_skew(merged->rotation, bits) < 1e-9, "%s: orthonormal",
+	   what);
+	ok(merged->rank == (rank < bits ? rank : bits), "%s: rank %d", what, merged->rank);
+	model_free(serial);
+	model_free(merged);
+	free(data);
+}
+
+static void
+test_symmetry(int rows_a, int rows_b)
+{
+	const ModelConfig config = make_config(30, 8);
+	float			 *data = make_rows(rows_a + rows_b, 30, 30, 7);
+	Model			 *ab = learn_rows(&config, 0, data, 0, rows_a);
+	Model			 *ba = learn_rows(&config, 0, data, rows_a, rows_a + rows_b);
+	Model			 *a = model_copy(ab);
+	Model			 *b = model_copy(ba);
+	double			  worst = 0.0;
+
+	model_merge(ab, b, false);
+	model_merge(ba, a, false);
+	for (int i = 0; i < 8 * 30; i++)
+		worst = fmax(worst, fabs(ab->basis[i] - ba->basis[i]));
+	ok(worst < 1e-5 && same_summary(ab, ba), "%d and %d rows: a with b is b with a", rows_a,
+	   rows_b);
+	ok(code_difference(ab, data, ba, data, rows_a + rows_b) < 0.001, "and gives the same codes");
+	model_free(ab);
+	model_free(ba);
+	model_free(a);
+	model_free(b);
+	free(data);
+}
+
+/* Merging a little into much keeps the codes of the larger one. */
+static void
+test_anchor(bool anchored, int rows_a, int rows_b)
+{
+	const ModelConfig config = make_config(60, 16);
+	float			 *data = make_rows(rows_a + rows_b, 60, 60, 8);
+	Model			 *model = learn_rows(&config, 0, data, 0, rows_a);
+	Model			 *before = model_copy(model);
+	Model			 *part = learn_rows(&config, 0, data, rows_a, rows_a + rows_b);
+	double			  difference;
+
+	model_merge(model, part, anchored);
+	difference = code_difference(before, data, model, data, rows_a);
+	ok(difference < 0.05, "%d rows merged into %d%s: %.4f of the bits change", rows_b, rows_a,
+	   anchored ? ", anchored" : "", difference);
+	model_free(model);
+	model_free(before);
+	model_free(part);
+	free(data);
+}
+
+static void
+test_empty(void)
+{
+	const ModelConfig config = make_config(30, 8);
+	float			 *data = make_rows(100, 30, 30, 9);
+	Model			 *model = learn_rows(&config, 0, data, 0, 100);
+	Model			 *copy = model_copy(model);
+	Model			 *empty = model_create(&config, 0);
+	Model			 *other_empty = model_create(&config, 0);
+
+	model_merge(copy, empty, false);
+	ok(copy->rows == 100 && code_difference(copy, data, model, data, 100) == 0.0,
+	   "an empty model changes nothing");
+	model_merge(empty, copy, false);
+	ok(same_summary(empty, model) && code_difference(empty, data, model, data, 100) == 0.0,
+	   "merging into an empty model gives the other");
+	model_merge(other_empty, model_create(&config, 0), false);
+	ok(other_empty->rows == 0, "two empty models are empty");
+	model_free(model);
+	model_free(copy);
+	model_free(empty);
+	model_free(other_empty);
+	free(data);
+}
+
+static void
+test_drift(void)
+{
+	const int		  dims = 60;
+	const int		  rows = 12000;
+	const ModelConfig config = make_config(dims, 16);
+	float			 *data = make_rows(rows, dims, dims, 10);
+	Model			 *after;
+
+	/* a shift of the mean as well as other directions */
+	for (int i = 2000 * dims; i < rows * dims; i++)
+		data[i] += (float) (0.3 * (i % dims) / dims);
+	after = learn_rows(&config, 0, data, 0, rows);
+	ok(model_drift(after, after) < 1e-3, "no drift from a model to itself");
+	for (int first = 100; first < rows; first *= 4)
+	{
+		Model		*before = learn_rows(&config, 0, data, 0, first);
+		const double expected = model_drift(before, after);
+		const double measured = code_difference(before, data, after, data, rows);
+
+		ok(expected / measured < 1.5 && measured / expected < 1.5,
+		   "after %d rows: expected drift %.4f, measured %.4f", first, expected, measured);
+		model_free(before);
+	}
+	model_free(after);
+	free(data);
+}
+
+int
+main(void)
+{
+	const char *reason;
+
+	if (!linalg_load(&reason))
+	{
+		printf("Bail out! %s\n", reason);
+		return 1;
+	}
+	test_parts(50, 16, 50, "full rank");
+	test_parts(50, 16, 16, "rank of the basis");
+	test_parts(50, 16, 5, "rank 5");
+	test_symmetry(1000, 3000);
+	test_symmetry(1000, 1000);
+	test_symmetry(3, 4);
+	test_anchor(false, 5000, 500);
+	test_anchor(true, 3000, 3000);
+	test_empty();
+	test_drift();
+	return done_testing();
+}

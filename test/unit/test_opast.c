@@ -1,0 +1,385 @@
+/*
+ * test_opast.c
+ *		Learning the basis: against a plain double-precision OPAST, over long streams, and
+ *		on data that breaks careless arithmetic.
+ */
+#include <float.h>
+
+#include "data.h"
+
+/*
+ * The reference: the formulae of src/README.md one row at a time, in double precision and
+ * with loops.
+ */
+typedef struct Reference
+{
+	int		dims;
+	int		bits;
+	int		rank;
+	double	forgetting;
+	double	weight;
+	double *mean;
+	double *basis;
+	double *covariance;
+	double *inverse;
+} Reference;
+
+static Reference *
+reference_create(int dims, int bits, double forgetting)
+{
+	Reference *r = math_alloc(1, sizeof(Reference));
+
+	r->dims = dims;
+	r->bits = bits;
+	r->forgetting = forgetting;
+	r->mean = math_alloc((size_t) dims, sizeof(double));
+	r->basis = math_alloc((size_t) bits * (size_t) dims, sizeof(double));
+	r->covariance = math_alloc((size_t) bits * (size_t) bits, sizeof(double));
+	r->inverse = math_alloc((size_t) bits * (size_t) bits, sizeof(double));
+	return r;
+}
+
+static void
+reference_free(Reference *r)
+{
+	free(r->mean);
+	free(r->basis);
+	free(r->covariance);
+	free(r->inverse);
+	free(r);
+}
+
+static double
+product(const double *a, const double *b, int n)
+{
+	double sum = 0.0;
+
+	for (int i = 0; i < n; i++)
+		sum += a[i] * b[i];
+	return sum;
+}
+
+/* Gauss and Jordan */
+static void
+invert(const double *matrix, double *inverse, int n)
+{
+	double *work = math_alloc((size_t) n * (size_t) n, sizeof(double));
+
+	memcpy(work, matrix, (size_t) n * (size_t) n * sizeof(double));
+	for (int i = 0; i < n * n; i++)
+		inverse[i] = i / n == i % n;
+	for (int i = 0; i < n; i++)
+	{
+		const double pivot = work[i * n + i];
+
+		for (int j = 0; j < n; j++)
+		{
+			work[i * n + j] /= pivot;
+			inverse[i * n + j] /= pivot;
+		}
+		for (int k = 0; k < n; k++)
+		{
+			const double factor = work[k * n + i];
+
+			for (int j = 0; j < n && k != i; j++)
+			{
+				work[k * n + j] -= factor * work[i * n + j];
+				inverse[k * n + j] -= factor * inverse[i * n + j];
+			}
+		}
+	}
+	free(work);
+}
+
+static void
+reference_grow(Reference *r, double *x, double *y)
+{
+	double length;
+
+	for (int i = 0; i < r->rank; i++)
+	{
+		y[i] = product(r->basis + i * r->dims, x, r->dims);
+		for (int k = 0; k < r->dims; k++)
+			x[k] -= y[i] * r->basis[i * r->dims + k];
+	}
+	length = sqrt(product(x, x, r->dims));
+	y[r->rank] = length;
+	for (int k = 0; k < r->dims; k++)
+		r->basis[r->rank * r->dims + k] = x[k] / length;
+	r->rank++;
+}
+
+static void
+reference_turn(Reference *r, const double *x, double *y)
+{
+	const int dims = r->dims;
+	const int bits = r->bits;
+	double	 *z = math_alloc((size_t) bits, sizeof(double));
+	double	 *p = math_alloc((size_t) dims, sizeof(double));
+	double	  gamma;
+	double	  tau;
+	double	  zz;
+
+	for (int i = 0; i < bits; i++)
+		y[i] = product(r->basis + i * dims, x, dims);
+	for (int i = 0; i < bits; i++)
+		z[i] = product(r->inverse + i * bits, y, bits) / r->forgetting;
+	gamma = 1.0 / (1.0 + product(y, z, bits));
+	for (int i = 0; i < bits * bits; i++)
+		r->inverse[i] = r->inverse[i] / r->forgetting - gamma * z[i / bits] * z[i % bits];
+	for (int k = 0; k < dims; k++)
+	{
+		p[k] = x[k];
+		for (int i = 0; i < bits; i++)
+			p[k] -= r->basis[i * dims + k] * y[i];
+		p[k] *= gamma;
+	}
+	zz = product(z, z, bits);
+	tau = (1.0 / sqrt(1.0 + product(p, p, dims) * zz) - 1.0) / zz;
+	for (int k = 0; k < dims; k++)
+	{
+		double turned = 0.0;
+
+		for (int i = 0; i < bits; i++)
+			turned += r->basis[i * dims + k] * z[i];
+		p[k] = tau * turned + (1.0 + tau * zz) * p[k];
+	}
+	for (int i = 0; i < bits; i++)
+	{
+		for (int k = 0; k < dims; k++)
+			r->basis[i * dims + k] += z[i] * p[k];
+	}
+	free(z);
+	free(p);
+}
+
+static void
+reference_learn(Reference *r, const float *row)
+{
+	const double before = r->forgetting * r->weight;
+	double		*x = math_alloc((size_t) r->dims, sizeof(double));
+	double		*y = math_alloc((size_t) r->bits, sizeof(double));
+
+	r->weight = before + 1.0;
+	for (int k = 0; k < r->dims; k++)
+	{
+		x[k] = sqrt(before / r->weight) * (row[k] - r->mean[k]);
+		r->mean[k] += (row[k] - r->mean[k]) / r->weight;
+	}
+	if (before > 0.0)
+	{
+		const bool growing = r->rank < r->bits;
+
+		if (growing)
+			reference_grow(r, x, y);
+		else
+			reference_turn(r, x, y);
+		for (int i = 0; i < r->bits * r->bits; i++)
+			r->covariance[i] = r->forgetting * r->covariance[i] + y[i / r->bits] * y[i % r->bits];
+		if (growing && r->rank == r->bits)
+			invert(r->covariance, r->inverse, r->bits);
+	}
+	free(x);
+	free(y);
+}
+
+/* The largest differences of basis and (relative) covariance. */
+static bool
+equals_reference(const Model *model, const Reference *r, double tolerance)
+{
+	const double scale = ldexp(1.0, 2 * model->exponent);
+	double		 worst = 0.0;
+
+	for (int i = 0; i < r->bits * r->dims; i++)
+		worst = fmax(worst, fabs(model->basis[i] - r->basis[i]));
+	for (int i = 0; i < r->bits * r->bits; i++)
+		worst =
+			fmax(worst, fabs(model->covariance[i] * scale - r->covariance[i]) / r->covariance[0]);
+	for (int k = 0; k < r->dims; k++)
+		worst = fmax(worst, fabs(model->mean[k] - r->mean[k]));
+	if (!(worst <= tolerance))
+		printf("# differs by %g\n", worst);
+	return worst <= tolerance;
+}
+
+static void
+test_against_reference(int dims, int bits, double forgetting)
+{
+	const int	rows = 4000;
+	float	   *data = make_rows(rows, dims, dims, 1);
+	Reference  *reference = reference_create(dims, bits, forgetting);
+	ModelConfig config = make_config(dims, bits);
+
+	config.forgetting = forgetting;
+	for (int t = 0; t < rows; t++)
+		reference_learn(reference, data + (size_t) t * (size_t) dims);
+	for (int block = 1; block <= 64; block = block * 3 + 4)
+	{
+		Model *model = learn_rows(&config, block, data, 0, rows);
+
+		ok(equals_reference(model, reference, 2e-4),
+		   "%d rows, %d to %d, forgetting %g: blocks of %d equal the reference", rows, dims, bits,
+		   forgetting, block);
+		model_free(model);
+	}
+	reference_free(reference);
+	free(data);
+}
+
+static void
+test_long_stream(void)
+{
+	const int	rows = 1000000;
+	const int	cycle = 5000;
+	float	   *data = make_rows(cycle, 24, 24, 2);
+	ModelConfig config = make_config(24, 8);
+	Model	   *model = model_create(&config, 0);
+	double		worst = 0.0;
+
+	for (int t = 0; t < rows; t++)
+	{
+		model_learn(model, data + (size_t) (t % cycle) * 24);
+		if (t % 1000 == 999)
+		{
+			model_sync(model);
+			worst = fmax(worst, basis_skew(model));
+		}
+	}
+	ok(worst < 1e-5, "orthonormal to %.1e over a million rows", worst);
+	ok(rotation_skew(model->rotation, 8) < 1e-9, "and so is the rotation");
+	model_free(model);
+	free(data);
+}
+
+/* Codes do not change when all vectors are multiplied or shifted. */
+static void
+test_invariance(void)
+{
+	const int		  rows = 5000;
+	const int		  dims = 48;
+	const double	  factors[] = {1e-6, 1e6, 1e-30, 1e30, 1.0};
+	const double	  shifts[] = {0.0, 0.0, 0.0, 0.0, 100.0};
+	const ModelConfig config = make_config(dims, 16);
+	float			 *data = make_rows(rows, dims, dims, 3);
+	float			 *other = math_alloc((size_t) rows * (size_t) dims, sizeof(float));
+	Model			 *model = learn_rows(&config, 0, data, 0, rows);
+
+	for (int i = 0; i < 5; i++)
+	{
+		Model *changed;
+		double difference;
+
+		for (int k = 0; k < rows * dims; k++)
+			other[k] = (float) (data[k] * factors[i] + shifts[i] * (1 + k % dims));
+		changed = learn_rows(&config, 0, other, 0, rows);
+		difference = code_difference(model, data, changed, other, rows);
+		ok(difference <= 0.001, "times %g plus %g: %.5f of the bits differ", factors[i], shifts[i],
+		   difference);
+		model_free(changed);
+	}
+	model_free(model);
+	free(data);
+	free(other);
+}
+
+static bool
+is_usable(const Model *model, const float *data, int rows)
+{
+	const int bits = model->config.bits;
+	bool	  finite = isfinite(model->scatter) && isfinite(model_balance(model));
+
+	for (int i = 0; i < bits * bits; i++)
+		finite &= isfinite(model->covariance[i]) && isfinite(model->rotation[i]);
+	/* NaN would compare as a difference between the model and itself */
+	return finite && basis_skew(model) < 1e-5 && rotation_skew(model->rotation, bits) < 1e-9 &&
+		   code_difference(model, data, model, data, rows) == 0.0;
+}
+
+/* value(t, k) of row t for every kind of awkward data */
+static float
+awkward_value(const char *kind, int t, int k, uint64_t *state)
+{
+	const double normal = next_normal(state);
+
+	if (strcmp(kind, "constant rows") == 0)
+		return 7.5F;
+	if (strcmp(kind, "zero rows") == 0)
+		return 0.0F;
+	if (strcmp(kind, "two different rows") == 0)
+		return t % 2 == 0 ? (float) k : 1.0F;
+	if (strcmp(kind, "rank 3") == 0)
+		return (float) ((t * 7 % 11) * k + (t * 5 % 13) * (k % 3) + (t * 3 % 17) * (k % 5));
+	if (strcmp(kind, "denormal numbers") == 0)
+		return (float) (normal * 1e-41);
+	if (strcmp(kind, "the largest numbers") == 0)
+		return normal > 0.0 ? FLT_MAX : -FLT_MAX;
+	if (strcmp(kind, "small, then the largest") == 0)
+		return (float) (normal * (t < 100 ? 1e-30 : 1e37));
+	if (strcmp(kind, "the largest, then small") == 0)
+		return (float) (normal * (t < 100 ? 1e37 : 1e-30));
+	if (strcmp(kind, "one element only") == 0)
+		return k == 5 ? (float) normal : 0.0F;
+	return (float) normal;
+}
+
+static void
+test_awkward_data(void)
+{
+	const char *const kinds[] = {"constant rows",			"zero rows",
+								 "two different rows",		"rank 3",
+								 "denormal numbers",		"the largest numbers",
+								 "small, then the largest", "the largest, then small",
+								 "one element only",		"normal numbers"};
+	const int		  counts[] = {1, 2, 5, 16, 17, 300};
+	const int		  dims = 20;
+	float			 *data = math_alloc((size_t) 300 * (size_t) dims, sizeof(float));
+
+	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++)
+	{
+		uint64_t state = 4;
+		bool	 usable = true;
+
+		for (int t = 0; t < 300; t++)
+		{
+			for (int k = 0; k < dims; k++)
+				data[t * dims + k] = awkward_value(kinds[kind], t, k, &state);
+		}
+		for (int i = 0; i < 6; i++)
+		{
+			for (int options = 0; options < 8; options++)
+			{
+				ModelConfig config = make_config(dims, options & 1 ? 16 : dims);
+				Model	   *model;
+
+				config.center = (options & 2) == 0;
+				config.forgetting = options & 4 ? 0.7 : 1.0;
+				config.stable = (options & 1) == 0;
+				model = learn_rows(&config, 0, data, 0, counts[i]);
+				usable &= is_usable(model, data, counts[i]);
+				model_free(model);
+			}
+		}
+		ok(usable, "%s: finite, orthonormal, usable", kinds[kind]);
+	}
+	free(data);
+}
+
+int
+main(void)
+{
+	const char *reason;
+
+	if (!linalg_load(&reason))
+	{
+		printf("Bail out! %s\n", reason);
+		return 1;
+	}
+	test_against_reference(40, 8, 1.0);
+	test_against_reference(40, 8, 0.995);
+	test_against_reference(30, 1, 1.0);
+	test_against_reference(100, 32, 1.0);
+	test_long_stream();
+	test_invariance();
+	test_awkward_data();
+	return done_testing();
+}
