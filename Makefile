@@ -45,7 +45,9 @@ REGRESS = \
 	bithash_cast \
 	bithash_order \
 	distance \
-	selectivity
+	selectivity \
+	sketcher \
+	sketcher_errors
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 EXTRA_CLEAN = test/output test/unit/build

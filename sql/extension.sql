@@ -9,6 +9,7 @@ WHERE obj_description(p.oid, 'pg_proc') IS NULL
 	AND NOT EXISTS (SELECT FROM pg_operator o WHERE o.oprcode = p.oid
 		AND obj_description(o.oid, 'pg_operator') IS NOT NULL)
 	AND NOT EXISTS (SELECT FROM pg_amproc a WHERE a.amproc = p.oid)
+	AND NOT EXISTS (SELECT FROM pg_aggregate a WHERE p.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn))
 	AND NOT EXISTS (SELECT FROM pg_type t WHERE p.oid IN (t.typinput, t.typoutput, t.typreceive,
 		t.typsend, t.typmodin, t.typmodout))
 	AND NOT EXISTS (SELECT FROM pg_proc s WHERE s.prosupport = p.oid);

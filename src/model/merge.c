@@ -147,8 +147,10 @@ align(const Stack *stack, bool anchor_is_a, int rank, double *combinations, cons
 	multiply_d(false, false, rank, count, count, 1.0, combinations, stack->gram, 0.0, product);
 	for (int i = 0; i < rank; i++)
 	{
+		/* the anchor's directions, then the other's, then the difference of the means */
 		const bool	 is_difference = i == count - 1;
-		const int	 direction = is_difference ? i : (first + i) % (count - 1);
+		const int	 next = first + i < count - 1 ? first + i : first + i - (count - 1);
+		const int	 direction = is_difference ? i : next;
 		const double sign = is_difference && !anchor_is_a ? -1.0 : 1.0;
 
 		for (int j = 0; j < rank; j++)

@@ -125,7 +125,8 @@ read_double(const char *data)
 static void
 report_damage(const char *what)
 {
-	ereport(ERROR, errcode(ERRCODE_DATA_CORRUPTED), errmsg("sketcher is damaged: %s", what));
+	ereport(ERROR, errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+			errmsg("sketcher is damaged: %s", what));
 }
 
 static const char *
@@ -380,7 +381,8 @@ format_read(const char *data, Size size, Model **base)
 	bool		has_base;
 
 	if (size < SKETCHER_HEADER_SIZE || read_32(data) != MAGIC)
-		ereport(ERROR, errcode(ERRCODE_DATA_CORRUPTED), errmsg("value is not a sketcher"));
+		ereport(ERROR, errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+				errmsg("value is not a sketcher"));
 	if (read_16(data + 4) != VERSION)
 		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("sketcher has format version %d", read_16(data + 4)),

@@ -92,7 +92,7 @@ test_symmetry(int rows_a, int rows_b)
 	model_merge(ab, b, false);
 	model_merge(ba, a, false);
 	for (int i = 0; i < 8 * 30; i++)
-		worst = fmax(worst, fabs(ab->basis[i] - ba->basis[i]));
+		worst = fmax(worst, fabs((double) ab->basis[i] - ba->basis[i]));
 	ok(worst < 1e-5 && same_summary(ab, ba), "%d and %d rows: a with b is b with a", rows_a,
 	   rows_b);
 	ok(code_difference(ab, data, ba, data, rows_a + rows_b) < 0.001, "and gives the same codes");

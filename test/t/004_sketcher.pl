@@ -1,0 +1,147 @@
+# The stored form of sketcher: exact copies through COPY and dump, no way in for anything else.
+use strict;
+use warnings;
+
+use MIME::Base64;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('sketcher');
+$node->init;
+$node->start;
+my $directory = PostgreSQL::Test::Utils::tempdir();
+
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION unifdiag;
+	CREATE TABLE vectors AS SELECT i AS id, ARRAY(SELECT sin(i * k) * (1 + k % 3) FROM generate_series(1, 12) k)::real[] AS v FROM generate_series(1, 500) i;
+	CREATE TABLE models AS SELECT bits, sketcher_agg(v, bits ORDER BY id) AS model FROM vectors, generate_series(1, 12) bits GROUP BY bits;
+	INSERT INTO models VALUES (100, sketcher_new(960, 64)), (101, NULL);
+	INSERT INTO models SELECT 102, sketcher_learn(sketcher_new(12, 6, rotation => 'none', forgetting => 0.9, seed => 5), v ORDER BY id) FROM vectors;
+	INSERT INTO models SELECT 103, sketcher_learn(sketcher_new(12, 6, rotation => 'random', stable => false, center => false), v ORDER BY id) FROM vectors;
+	INSERT INTO models SELECT 104, sketcher_agg(v, 10) FROM vectors WHERE id <= 3;
+});
+my $digest = q{SELECT md5(string_agg(bits || coalesce(model::text, '-'), ',' ORDER BY bits)) FROM models};
+my $codes = q{SELECT md5(string_agg(sketcher_hash(model, v)::text, ',' ORDER BY bits, id)) FROM models, vectors WHERE bits <> 100};
+my ($before, $codes_before) = map { $node->safe_psql('postgres', $_) } $digest, $codes;
+
+foreach my $format ('text', 'binary')
+{
+	$node->safe_psql('postgres', qq{
+		COPY models TO '$directory/models' (FORMAT $format);
+		TRUNCATE models;
+		COPY models FROM '$directory/models' (FORMAT $format);
+	});
+	is($node->safe_psql('postgres', $digest), $before, "COPY as $format and back");
+}
+$node->safe_psql('postgres', 'CREATE DATABASE restored');
+$node->command_ok([ 'pg_dump', '-f', "$directory/dump", $node->connstr('postgres') ], 'dump');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', "$directory/dump", $node->connstr('restored') ], 'restore');
+is($node->safe_psql('restored', $digest), $before, 'models are there after restoring');
+is($node->safe_psql('restored', $codes), $codes_before, 'and give the same codes');
+
+# a model of 64 x 960 is hardly larger than its basis
+my $size = $node->safe_psql('postgres', q{
+	SELECT (sketcher_info(sketcher_agg(ARRAY(SELECT sin(i * k) FROM generate_series(1, 960) k)::real[], 64))).bytes FROM generate_series(1, 70) i});
+cmp_ok($size, '<=', 1.3 * 4 * 64 * 960 + 2 * 8 * 64 * 64, "64 bits x 960 dimensions take $size bytes");
+
+# CRC-32C, bit by bit
+sub checksum
+{
+	my ($bytes) = @_;
+	my $crc = 0xffffffff;
+	foreach my $byte (unpack('C*', $bytes))
+	{
+		$crc ^= $byte;
+		$crc = $crc & 1 ? ($crc >> 1) ^ 0x82f63b78 : $crc >> 1 for 1 .. 8;
+	}
+	return $crc ^ 0xffffffff;
+}
+
+# The value with other bytes at an offset and a checksum that is right again.
+sub forge
+{
+	my ($value, $offset, $bytes) = @_;
+	substr($value, $offset, length $bytes) = $bytes;
+	substr($value, 8, 4) = pack('N', checksum(substr($value, 0, 8) . substr($value, 12)));
+	return $value;
+}
+
+# What the server says to such a value; '' if it accepts it.
+sub offer
+{
+	my ($value) = @_;
+	my ($code, $stdout, $stderr) = $node->psql('postgres', sprintf(q{
+		\set VERBOSITY verbose
+		SELECT length(sketcher_hash('%s'::sketcher, ARRAY[1,2,3,4,5,6,7,8,9,10,11,12]::real[]))}, encode_base64($value, '')));
+	return $stderr =~ /^(?:psql:<stdin>:\d+: )?ERROR:  (\w{5}: .*)$/m ? $1 : '';
+}
+
+my $good = decode_base64($node->safe_psql('postgres', 'SELECT model FROM models WHERE bits = 6'));
+is(offer(forge($good, 0, '')), '', 'a good value is accepted with the checksum computed here');
+my $damaged = '22P03: sketcher is damaged: ';
+my $infinity = pack('d>', 9**9**9);
+foreach my $case (
+	[ 4, pack('n', 2), '0A000: sketcher has format version 2', 'other version' ],
+	[ 6, pack('n', 0xfff8 | 3), $damaged . 'reserved bits are set', 'unknown flags' ],
+	[ 22, pack('n', 1), $damaged . 'reserved bits are set', 'reserved bytes' ],
+	[ 12, pack('N', 0), $damaged . 'impossible number of dimensions or bits', 'no dimensions' ],
+	[ 16, pack('N', 13), $damaged . 'impossible number of dimensions or bits', 'more bits than dimensions' ],
+	[ 12, pack('NN', 16000, 16000), '54000: model of 16000 bits for 16000 dimensions is too large', '16000 x 16000' ],
+	[ 12, pack('NN', 16000, 1000), $damaged . 'its size does not match its contents', '16000 x 1000' ],
+	[ 20, pack('C', 200), $damaged . 'unknown tracker or rotation', 'tracker' ],
+	[ 21, pack('C', 200), $damaged . 'unknown tracker or rotation', 'rotation' ],
+	[ 32, pack('d>', 0), $damaged . 'impossible forgetting factor', 'forgetting' ],
+	[ 40, pack('q>', -1), $damaged . 'its size does not match its contents', 'negative rows' ],
+	[ 40, pack('q>', 0), $damaged . 'its size does not match its contents', 'no rows' ],
+	[ 48, $infinity, $damaged . 'impossible weight or scatter', 'weight' ],
+	[ 56, pack('d>', -1), $damaged . 'impossible weight or scatter', 'scatter' ],
+	[ 64, pack('N', 1000), $damaged . 'impossible exponent', 'exponent' ],
+	[ 68, pack('N', 7), $damaged . 'impossible rank', 'rank' ],
+	[ 72, pack('q>', 501), $damaged . 'impossible number of rows', 'rotated rows' ],
+	[ 80, $infinity, $damaged . 'a number is not finite', 'mean' ],
+	[ 80 + 96, pack('f>', 9**9**9), $damaged . 'a number is not finite', 'basis' ],
+	[ 80 + 96, pack('f>*', (2) x 12), $damaged . 'rows that should be one long are not', 'basis too long' ],
+	[ 80 + 96 + 288, pack('d>', -1), $damaged . 'a variance is negative', 'covariance' ],
+	[ 80 + 96 + 288 + 168, pack('d>*', (0) x 6), $damaged . 'rows that should be one long are not', 'rotation' ],
+	[ 6, pack('n', 7), $damaged . 'its size does not match its contents', 'a base outside of an aggregate' ])
+{
+	my ($offset, $bytes, $expected, $name) = @$case;
+	is(offer(forge($good, $offset, $bytes)), $expected, $name);
+}
+is(offer($good ^ ("\0" x 300 . "\1" . "\0" x (length($good) - 301))), $damaged . 'its checksum does not match its contents', 'checksum');
+
+# random damage with the right checksum: an error or a model that can be used, never a crash
+srand(20180415);
+my $script = '';
+foreach my $i (1 .. 400)
+{
+	my $value = $good;
+	$value = forge($value, 12 + int(rand(length($value) - 20)), join('', map { chr(int(rand(256))) } 1 .. 1 + int(rand(8)))) for 1 .. 1 + int(rand(3));
+	$script .= sprintf("SELECT length(sketcher_hash(sketcher_add('%s'::sketcher, ARRAY[1,2,3,4,5,6,7,8,9,10,11,12]::real[]), ARRAY[1,2,3,4,5,6,7,8,9,10,11,12]::real[]));\n",
+		encode_base64($value, ''));
+}
+my ($code, $stdout, $stderr) = $node->psql('postgres', $script, on_error_stop => 0);
+my @accepted = split /\n/, $stdout;
+my @errors = $stderr =~ /ERROR:/g;
+is(@accepted + @errors, 400, 'of 400 values with random damage ' . @accepted . ' were usable, the others refused');
+unlike($stderr, qr/server closed the connection|FATAL|PANIC/, 'and the server lived');
+
+# a million rows in the memory of a few
+SKIP:
+{
+	my $session = $node->can('background_psql') ? eval { $node->background_psql('postgres') } : undef;
+	skip 'needs background sessions and /proc', 2 unless -e '/proc/self/status' && $session && $session->can('query_safe');
+	my $learn = q{SELECT (sketcher_info(sketcher_agg(ARRAY[sin(i), cos(i), i %% 7, i %% 11, i %% 13, sin(i::float8 * i), i %% 3, 1]::real[], 4))).rows FROM generate_series(1, %d) i};
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my $peak = sub { slurp_file("/proc/$pid/status") =~ /VmHWM:\s+(\d+)/ ? $1 : die };
+	$session->query_safe('SET work_mem = 1024');
+	$session->query_safe(sprintf $learn, 50000);
+	my $first = $peak->();
+	is($session->query_safe(sprintf $learn, 1000000), 1000000, 'a million rows learnt');
+	cmp_ok($peak->() - $first, '<', 8192, 'kB more memory for a million rows than for 50000');
+	$session->quit;
+}
+
+$node->stop;
+done_testing();
