@@ -218,7 +218,8 @@ COMMENT ON FUNCTION sketcher_new(integer, integer, text, text, boolean, boolean,
 -- Learning: aggregates whose state is a sketcher
 --
 -- Their support functions are not STRICT, because a NULL vector is skipped and a NULL state
--- is the beginning.
+-- is the beginning.  SSPACE is a model of 64 bits for 960 dimensions, so that the planner does
+-- not keep thousands of groups in memory.
 --
 
 CREATE FUNCTION sketcher_combine(sketcher, sketcher) RETURNS sketcher
@@ -231,14 +232,14 @@ CREATE FUNCTION sketcher_stream_final(sketcher) RETURNS bithash
 CREATE FUNCTION sketcher_agg_trans(sketcher, real[], integer) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE AGGREGATE sketcher_agg(v real[], bits integer) (
-	SFUNC = sketcher_agg_trans, STYPE = sketcher, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+	SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_agg(real[], integer) IS 'model learnt from the rows';
 
 CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, real[]) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE AGGREGATE sketcher_learn(model sketcher, v real[]) (
-	SFUNC = sketcher_learn_trans, STYPE = sketcher, FINALFUNC = sketcher_learn_final,
+	SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
 	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_learn(sketcher, real[]) IS 'the given model, taught the rows as well';
@@ -250,7 +251,7 @@ COMMENT ON FUNCTION sketcher_add(sketcher, real[]) IS 'the given model, taught o
 CREATE FUNCTION sketcher_stream_trans(sketcher, real[], integer) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE AGGREGATE sketcher_stream(v real[], bits integer) (
-	SFUNC = sketcher_stream_trans, STYPE = sketcher, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+	SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_stream(real[], integer)
 	IS 'in a window: the code of the current row by the model of the rows before it';
@@ -258,7 +259,7 @@ COMMENT ON AGGREGATE sketcher_stream(real[], integer)
 CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, real[]) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE AGGREGATE sketcher_stream(model sketcher, v real[]) (
-	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_stream(sketcher, real[])
 	IS 'in a window: the code of the current row by the given model, taught the rows before it';
@@ -266,14 +267,14 @@ COMMENT ON AGGREGATE sketcher_stream(sketcher, real[])
 CREATE FUNCTION sketcher_agg_trans(sketcher, double precision[], integer) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE AGGREGATE sketcher_agg(v double precision[], bits integer) (
-	SFUNC = sketcher_agg_trans, STYPE = sketcher, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+	SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_agg(double precision[], integer) IS 'model learnt from the rows';
 
 CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, double precision[]) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE AGGREGATE sketcher_learn(model sketcher, v double precision[]) (
-	SFUNC = sketcher_learn_trans, STYPE = sketcher, FINALFUNC = sketcher_learn_final,
+	SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
 	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_learn(sketcher, double precision[]) IS 'the given model, taught the rows as well';
@@ -285,7 +286,7 @@ COMMENT ON FUNCTION sketcher_add(sketcher, double precision[]) IS 'the given mod
 CREATE FUNCTION sketcher_stream_trans(sketcher, double precision[], integer) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE AGGREGATE sketcher_stream(v double precision[], bits integer) (
-	SFUNC = sketcher_stream_trans, STYPE = sketcher, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+	SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_stream(double precision[], integer)
 	IS 'in a window: the code of the current row by the model of the rows before it';
@@ -293,7 +294,7 @@ COMMENT ON AGGREGATE sketcher_stream(double precision[], integer)
 CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, double precision[]) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE AGGREGATE sketcher_stream(model sketcher, v double precision[]) (
-	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_stream(sketcher, double precision[])
 	IS 'in a window: the code of the current row by the given model, taught the rows before it';
@@ -302,7 +303,7 @@ CREATE FUNCTION sketcher_merge(a sketcher, b sketcher) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION sketcher_merge(sketcher, sketcher) IS 'one model of the rows of both';
 CREATE AGGREGATE sketcher_merge(model sketcher) (
-	SFUNC = sketcher_combine, STYPE = sketcher, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+	SFUNC = sketcher_combine, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_merge(sketcher) IS 'one model of the rows of all';
 

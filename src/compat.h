@@ -27,6 +27,13 @@ struct Node;
 	} while (0)
 #endif
 
+/* the bytes that base64.h encodes were char before 18 */
+#if PG_VERSION_NUM >= 180000
+typedef uint8 Base64Byte;
+#else
+typedef char Base64Byte;
+#endif
+
 #if PG_VERSION_NUM < 150000
 #include "utils/sortsupport.h"
 

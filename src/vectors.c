@@ -3,7 +3,7 @@
  *		Reads vectors from real[] and double precision[], and refuses all that is none.
  *
  * The only file that looks into users' arrays.  pgvector's types arrive here as real[], by
- * their own casts.
+ * its own casts.
  */
 #include "postgres.h"
 

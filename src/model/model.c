@@ -22,7 +22,7 @@
 /* a block's work is kept near this many multiplications, so that a query can be cancelled */
 #define BLOCK_WORK 1e9
 
-/* the rotation follows when this many rows have come, or this share of all rows */
+/* the rotation follows when this many rows have come, or this part of all remembered rows */
 #define ROTATE_ROWS 64
 #define ROTATE_SHARE 16
 
@@ -198,10 +198,11 @@ static int64_t
 rotation_due(const Model *model)
 {
 	const int64_t last = model->rotated_rows;
+	const double  remembered = fmin((double) last, model_memory(&model->config));
 
 	if (last == 0)
 		return model->config.bits;
-	return last + (last / ROTATE_SHARE > ROTATE_ROWS ? last / ROTATE_SHARE : ROTATE_ROWS);
+	return last + (int64_t) fmax(remembered / ROTATE_SHARE, ROTATE_ROWS);
 }
 
 /* Lets the rotation follow the covariance. */

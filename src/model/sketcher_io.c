@@ -34,7 +34,7 @@ sketcher_in(PG_FUNCTION_ARGS)
 	const int		length = (int) strlen(text);
 	const int		room = pg_b64_dec_len(length);
 	struct varlena *value = palloc(VARHDRSZ + room);
-	const int		size = pg_b64_decode(text, length, VARDATA(value), room);
+	const int		size = pg_b64_decode(text, length, (Base64Byte *) VARDATA(value), room);
 
 	if (size < 0)
 		ereport(ERROR, errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
@@ -51,7 +51,7 @@ sketcher_out(PG_FUNCTION_ARGS)
 	const int		size = (int) VARSIZE_ANY_EXHDR(value);
 	const int		room = pg_b64_enc_len(size);
 	char		   *text = palloc(room + 1);
-	const int		length = pg_b64_encode(VARDATA_ANY(value), size, text, room);
+	const int length = pg_b64_encode((const Base64Byte *) VARDATA_ANY(value), size, text, room);
 
 	if (length < 0)
 		elog(ERROR, "could not encode a sketcher");

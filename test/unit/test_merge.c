@@ -132,7 +132,8 @@ test_empty(void)
 	Model			 *model = learn_rows(&config, 0, data, 0, 100);
 	Model			 *copy = model_copy(model);
 	Model			 *empty = model_create(&config, 0);
-	Model			 *other_empty = model_create(&config, 0);
+	Model			 *first_empty = model_create(&config, 0);
+	Model			 *second_empty = model_create(&config, 0);
 
 	model_merge(copy, empty, false);
 	ok(copy->rows == 100 && code_difference(copy, data, model, data, 100) == 0.0,
@@ -140,12 +141,13 @@ test_empty(void)
 	model_merge(empty, copy, false);
 	ok(same_summary(empty, model) && code_difference(empty, data, model, data, 100) == 0.0,
 	   "merging into an empty model gives the other");
-	model_merge(other_empty, model_create(&config, 0), false);
-	ok(other_empty->rows == 0, "two empty models are empty");
+	model_merge(first_empty, second_empty, false);
+	ok(first_empty->rows == 0, "two empty models are empty");
 	model_free(model);
 	model_free(copy);
 	model_free(empty);
-	model_free(other_empty);
+	model_free(first_empty);
+	model_free(second_empty);
 	free(data);
 }
 
