@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../wide.h"
 #include "linalg.h"
 #include "memory.h"
 #include "model.h"
@@ -189,6 +190,13 @@ step(Model *model, Block *block, int t)
 	}
 }
 
+WIDE static void
+scale_row(float *row, int dims, float factor)
+{
+	for (int k = 0; k < dims; k++)
+		row[k] *= factor;
+}
+
 /*
  * All rows' changes to W at once: W + Z' inverse(I - L) (V W + K X), where row s of Z, V is
  * its z, v; L has v_s z_r for r < s; K has the kappas on its diagonal; X is the block.
@@ -208,12 +216,7 @@ update_basis(Model *model, Block *block)
 	for (size_t i = 0; i < size; i++)
 		factor[i] = (float) block->z[i];
 	for (int t = 0; t < rows; t++)
-	{
-		float *row = model->block + (size_t) t * (size_t) dims;
-
-		for (int k = 0; k < dims; k++)
-			row[k] *= (float) block->kappa[t];
-	}
+		scale_row(model->block + (size_t) t * (size_t) dims, dims, (float) block->kappa[t]);
 	multiply_f(false, false, rows, dims, bits, 1.0F, block->v, bits, model->basis, dims, 1.0F,
 			   model->block, dims);
 	multiply_f(true, false, bits, dims, rows, 1.0F, factor, bits, model->block, dims, 1.0F,

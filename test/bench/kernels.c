@@ -10,14 +10,13 @@
  * medians are compared.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 #include "../../src/code/kernels.h"
 #include "../unit/tap.h"
+#include "timing.h"
 
 #define CODES 1000000
 #define CODES_PER_CALL 576
@@ -90,24 +89,6 @@ stream(const HammingKernel *kernel, const uint64_t *codes, uint64_t query)
 	return result;
 }
 
-static double
-milliseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double) now.tv_sec * 1e3 + (double) now.tv_nsec * 1e-6;
-}
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-	const double x = *(const double *) a;
-	const double y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* takes what a pass computed, so that the compiler must compute it */
 static volatile uint64_t sink;
 
@@ -127,17 +108,14 @@ measure(const uint64_t *codes, size_t sets, uint64_t query, double *medians)
 
 			if (kernel != NULL && !kernel->supported())
 				continue;
-			start = milliseconds();
+			start = microseconds();
 			sink += stream(kernel, codes + set * CODES, query);
-			times[k][pass] = milliseconds() - start;
+			times[k][pass] = (microseconds() - start) / 1e3;
 			set = (set + 1) % sets;
 		}
 	}
 	for (size_t k = 0; k <= hamming_kernel_count; k++)
-	{
-		qsort(times[k], PASSES, sizeof(double), compare_doubles);
-		medians[k] = times[k][PASSES / 2];
-	}
+		medians[k] = median(times[k], PASSES);
 }
 
 int

@@ -14,10 +14,11 @@ import zlib
 
 import numpy as np
 
+import copy_rows
+
 DIRECTORY = "/usr/share/datasets/fashion-mnist/"
 SIDE = 28
 TRAINING = 60000
-FLOAT4_OID = 700
 
 
 def read_idx(name, header):
@@ -32,33 +33,6 @@ def images():
 
 def labels():
     return np.concatenate([read_idx(part + "-labels-idx1-ubyte.gz", 8) for part in ("train", "t10k")])
-
-
-def write_rows(out):
-    pixels = images()
-    classes = labels()
-    size = pixels.shape[1]
-    row = np.dtype([
-        ("fields", ">i2"),
-        ("id_length", ">i4"), ("id", ">i4"),
-        ("label_length", ">i4"), ("label", ">i4"),
-        ("array_length", ">i4"), ("dimensions", ">i4"), ("has_null", ">i4"), ("type", ">i4"),
-        ("size", ">i4"), ("lower", ">i4"),
-        ("elements", [("length", ">i4"), ("value", ">f4")], size)])
-    constant = {"fields": 3, "id_length": 4, "label_length": 4, "array_length": 20 + 8 * size,
-                "dimensions": 1, "has_null": 0, "type": FLOAT4_OID, "size": size, "lower": 1}
-    out.write(b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0))
-    for first in range(0, len(pixels), 1000):
-        part = pixels[first:first + 1000]
-        rows = np.zeros(len(part), row)
-        for field, value in constant.items():
-            rows[field] = value
-        rows["id"] = np.arange(first, first + len(part)) + 1
-        rows["label"] = classes[first:first + 1000]
-        rows["elements"]["length"] = 4
-        rows["elements"]["value"] = part
-        out.write(rows.tobytes())
-    out.write(struct.pack(">h", -1))
 
 
 def read_neighbours(path):
@@ -138,7 +112,8 @@ def write_sheet(found, path):
 
 def main(arguments):
     if arguments == ["rows"]:
-        write_rows(sys.stdout.buffer)
+        pixels = images()
+        copy_rows.write_rows(sys.stdout.buffer, [np.arange(1, len(pixels) + 1), labels()], pixels)
     elif len(arguments) == 2 and arguments[0] == "recall":
         print_recall(read_neighbours(arguments[1]))
     elif len(arguments) == 3 and arguments[0] == "sheet":
