@@ -126,7 +126,7 @@ model_copy(const Model *model)
 	return copy;
 }
 
-WIDE static double
+WIDE double
 squared_length(const float *row, int dims)
 {
 	double sums[4] = {0.0, 0.0, 0.0, 0.0};

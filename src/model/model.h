@@ -124,6 +124,7 @@ extern double model_drift(const Model *before, const Model *after);
 extern int unifdiag(double *covariance, double *rotation, int bits, bool stable);
 
 /* for trackers and merging */
+extern double squared_length(const float *row, int dims);
 extern double model_memory(const ModelConfig *config);
 extern void	  model_complete_basis(Model *model);
 extern void	  model_adapt_rotation(Model *model);

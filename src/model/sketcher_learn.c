@@ -73,40 +73,35 @@ default_config(int32 dims, int32 bits)
 	return config;
 }
 
-static const Tracker *
-find_tracker(const char *name)
+static const char *
+tracker_name(int number)
 {
-	StringInfoData names;
-
-	for (int i = 0; i < tracker_count; i++)
-	{
-		if (strcmp(trackers[i]->name, name) == 0)
-			return trackers[i];
-	}
-	initStringInfo(&names);
-	for (int i = 0; i < tracker_count; i++)
-		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "", trackers[i]->name);
-	ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown tracker \"%s\"", name),
-			errhint("Trackers: %s.", names.data));
-	return NULL;
+	return trackers[number]->name;
 }
 
-static const Rotation *
-find_rotation(const char *name)
+static const char *
+rotation_name(int number)
 {
+	return rotations[number]->name;
+}
+
+/* The number of the method of that name; an error with all names if there is none. */
+static int
+find_method(const char *kind, text *argument, const char *(*name_of)(int), int count)
+{
+	const char	  *name = text_to_cstring(argument);
 	StringInfoData names;
 
-	for (int i = 0; i < rotation_count; i++)
-	{
-		if (strcmp(rotations[i]->name, name) == 0)
-			return rotations[i];
-	}
 	initStringInfo(&names);
-	for (int i = 0; i < rotation_count; i++)
-		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "", rotations[i]->name);
+	for (int i = 0; i < count; i++)
+	{
+		if (strcmp(name_of(i), name) == 0)
+			return i;
+		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "", name_of(i));
+	}
 	ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			errmsg("unknown rotation \"%s\"", name), errhint("Rotations: %s.", names.data));
-	return NULL;
+			errmsg("unknown %s \"%s\"", kind, name), errhint("Possible are %s.", names.data));
+	return -1;
 }
 
 PG_FUNCTION_INFO_V1(sketcher_new);
@@ -115,8 +110,10 @@ sketcher_new(PG_FUNCTION_ARGS)
 {
 	ModelConfig config = default_config(PG_GETARG_INT32(0), PG_GETARG_INT32(1));
 
-	config.tracker = find_tracker(text_to_cstring(PG_GETARG_TEXT_PP(2)));
-	config.rotation = find_rotation(text_to_cstring(PG_GETARG_TEXT_PP(3)));
+	config.tracker =
+		trackers[find_method("tracker", PG_GETARG_TEXT_PP(2), tracker_name, tracker_count)];
+	config.rotation =
+		rotations[find_method("rotation", PG_GETARG_TEXT_PP(3), rotation_name, rotation_count)];
 	config.stable = PG_GETARG_BOOL(4);
 	config.center = PG_GETARG_BOOL(5);
 	config.forgetting = PG_GETARG_FLOAT8(6);

@@ -24,16 +24,6 @@
 #define REFRESH_ROWS_PER_BIT 8
 #define MIN_REFRESH_ROWS 256
 
-static double
-length_of(const float *row, int dims)
-{
-	double sum = 0.0;
-
-	for (int k = 0; k < dims; k++)
-		sum += (double) row[k] * row[k];
-	return sqrt(sum);
-}
-
 /* One row while the basis is not full: exact, as long as the rows' rank is below bits. */
 static void
 grow(Model *model, float *row, double norm)
@@ -57,7 +47,7 @@ grow(Model *model, float *row, double norm)
 		for (int i = 0; i < rank; i++)
 			y[i] += components[i];
 	}
-	y[rank] = length_of(row, dims);
+	y[rank] = sqrt(squared_length(row, dims));
 	if (y[rank] > MIN_RESIDUAL * sqrt(norm))
 	{
 		float *direction = model->basis + (size_t) rank * (size_t) dims;

@@ -69,13 +69,7 @@ measure(const ModelConfig *config, const float *rows, double *medians)
 int
 main(void)
 {
-	const char *reason;
-
-	if (!linalg_load(&reason))
-	{
-		fprintf(stderr, "%s\n", reason);
-		return 1;
-	}
+	require_linalg();
 	printf("| bits | dims | row by row, us/row | blocks, us/row | ratio |\n");
 	printf("|-----:|-----:|-------------------:|---------------:|------:|\n");
 	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)

@@ -30,6 +30,19 @@ math_free(void *memory)
 	free(memory);
 }
 
+/* Loads the library that models need, or ends the test. */
+static inline void
+require_linalg(void)
+{
+	const char *reason;
+
+	if (!linalg_load(&reason))
+	{
+		printf("Bail out! %s\n", reason);
+		exit(1);
+	}
+}
+
 /* of the standard normal distribution, by Box and Muller */
 static inline double
 next_normal(uint64_t *state)

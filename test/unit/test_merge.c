@@ -182,13 +182,7 @@ test_drift(void)
 int
 main(void)
 {
-	const char *reason;
-
-	if (!linalg_load(&reason))
-	{
-		printf("Bail out! %s\n", reason);
-		return 1;
-	}
+	require_linalg();
 	test_parts(50, 16, 50, "full rank");
 	test_parts(50, 16, 16, "rank of the basis");
 	test_parts(50, 16, 5, "rank 5");

@@ -427,13 +427,7 @@ test_awkward_data(void)
 int
 main(void)
 {
-	const char *reason;
-
-	if (!linalg_load(&reason))
-	{
-		printf("Bail out! %s\n", reason);
-		return 1;
-	}
+	require_linalg();
 	test_against_reference(40, 8, 1.0);
 	test_against_reference(40, 8, 0.995);
 	test_against_reference(30, 1, 1.0);

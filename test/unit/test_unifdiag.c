@@ -91,15 +91,10 @@ check(int n, int kind, bool stable, uint64_t *state)
 int
 main(void)
 {
-	const int	sizes[] = {1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 64, 100, 128, 256, 512};
-	uint64_t	state = 5;
-	const char *reason;
+	const int sizes[] = {1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 64, 100, 128, 256, 512};
+	uint64_t  state = 5;
 
-	if (!linalg_load(&reason))
-	{
-		printf("Bail out! %s\n", reason);
-		return 1;
-	}
+	require_linalg();
 	for (int kind = 0; kind < KINDS; kind++)
 	{
 		for (int stable = 0; stable <= 1; stable++)
