@@ -131,7 +131,7 @@ unlike($stderr, qr/server closed the connection|FATAL|PANIC/, 'and the server li
 SKIP:
 {
 	my $session = $node->can('background_psql') ? eval { $node->background_psql('postgres') } : undef;
-	skip 'needs background sessions and /proc', 2 unless -e '/proc/self/status' && $session && $session->can('query_safe');
+	skip 'needs background sessions and /proc', 3 unless -e '/proc/self/status' && $session && $session->can('query_safe');
 	my $learn = q{SELECT (sketcher_info(sketcher_agg(ARRAY[sin(i), cos(i), i %% 7, i %% 11, i %% 13, sin(i::float8 * i), i %% 3, 1]::real[], 4))).rows FROM generate_series(1, %d) i};
 	my $pid = $session->query_safe('SELECT pg_backend_pid()');
 	my $peak = sub { slurp_file("/proc/$pid/status") =~ /VmHWM:\s+(\d+)/ ? $1 : die };
@@ -140,6 +140,8 @@ SKIP:
 	my $first = $peak->();
 	is($session->query_safe(sprintf $learn, 1000000), 1000000, 'a million rows learnt');
 	cmp_ok($peak->() - $first, '<', 8192, 'kB more memory for a million rows than for 50000');
+	my @threads = glob("/proc/$pid/task/*");
+	is(@threads, 1, 'the server process has one thread');
 	$session->quit;
 }
 
