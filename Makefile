@@ -25,6 +25,7 @@ OBJS = \
 	src/model/memory.o \
 	src/model/merge.o \
 	src/model/model.o \
+	src/model/projector.o \
 	src/model/random.o \
 	src/model/rotation_none.o \
 	src/model/rotation_random.o \

@@ -129,17 +129,20 @@ model_copy(const Model *model)
 WIDE double
 squared_length(const float *row, int dims)
 {
-	double sums[4] = {0.0, 0.0, 0.0, 0.0};
-	int	   k = 0;
+	Double4 sums = {0.0};
+	double	rest = 0.0;
+	int		k = 0;
 
 	for (; k + 4 <= dims; k += 4)
 	{
-		for (int l = 0; l < 4; l++)
-			sums[l] += (double) row[k + l] * row[k + l];
+		Double4 numbers;
+
+		load4(&numbers, row + k);
+		sums += numbers * numbers;
 	}
 	for (; k < dims; k++)
-		sums[0] += (double) row[k] * row[k];
-	return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+		rest += (double) row[k] * row[k];
+	return sum4(&sums) + rest;
 }
 
 /* The exponent of the largest of the differences between row and mean. */
@@ -171,16 +174,41 @@ model_rescale(Model *model, int exponent)
 	model->exponent = exponent;
 }
 
-WIDE static void
+/* Centres and scales a row, moves the mean, and returns the result's squared length. */
+WIDE static double
 centre(const float *row, double *mean, float *centred, int dims, double scale, double step)
 {
-	for (int k = 0; k < dims; k++)
+	Double4 sums = {0.0};
+	double	rest = 0.0;
+	int		k = 0;
+
+	for (; k + 4 <= dims; k += 4)
+	{
+		Double4 numbers;
+		Double4 old;
+		Float4	scaled;
+
+		load4(&numbers, row + k);
+		memcpy(&old, mean + k, sizeof(old));
+		numbers -= old;
+		old += step * numbers;
+		memcpy(mean + k, &old, sizeof(old));
+		numbers *= scale;
+		scaled = __builtin_convertvector(numbers, Float4);
+		memcpy(centred + k, &scaled, sizeof(scaled));
+		/* of what is left after rounding: it may be nothing */
+		numbers = __builtin_convertvector(scaled, Double4);
+		sums += numbers * numbers;
+	}
+	for (; k < dims; k++)
 	{
 		const double difference = row[k] - mean[k];
 
 		mean[k] += step * difference;
 		centred[k] = (float) (scale * difference);
+		rest += (double) centred[k] * centred[k];
 	}
+	return sum4(&sums) + rest;
 }
 
 WIDE static void
@@ -261,9 +289,8 @@ model_learn(Model *model, const float *row)
 	/* the first difference sets the scale */
 	if (model->scatter == 0.0 && model->waiting == 0)
 		model->exponent = largest_exponent(model, row);
-	centre(row, model->mean, centred, config->dims, sqrt(share) * ldexp(1.0, -model->exponent),
-		   step);
-	norm = squared_length(centred, config->dims);
+	norm = centre(row, model->mean, centred, config->dims,
+				  sqrt(share) * ldexp(1.0, -model->exponent), step);
 	if (!(norm <= MAX_SQUARED_LENGTH))
 	{
 		/* the mean has moved: its distance from the row has shrunk to the share before */
@@ -396,23 +423,14 @@ model_projection(const Model *model, float *projection)
 }
 
 void
-model_project(const Model *model, const float *projection, const float *row, float *centred,
-			  float *projected)
-{
-	const int dims = model->config.dims;
-
-	subtract(row, model->mean, centred, dims, ldexp(1.0, -model->exponent));
-	multiply_vector_f(false, model->config.bits, dims, 1.0F, projection, dims, centred, 0.0F,
-					  projected);
-}
-
-void
-model_project_once(const Model *model, const float *row, float *centred, float *projected)
+model_project(const Model *model, const float *row, float *centred, float *projected)
 {
 	const int bits = model->config.bits;
+	const int dims = model->config.dims;
 	double	 *y = math_alloc((size_t) bits * 2, sizeof(double));
 
-	model_project(model, model->basis, row, centred, projected);
+	subtract(row, model->mean, centred, dims, ldexp(1.0, -model->exponent));
+	multiply_vector_f(false, bits, dims, 1.0F, model->basis, dims, centred, 0.0F, projected);
 	for (int i = 0; i < bits; i++)
 		y[i] = projected[i];
 	multiply_vector_d(false, bits, bits, 1.0, model->rotation, y, 0.0, y + bits);

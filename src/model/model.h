@@ -105,13 +105,8 @@ extern void model_merge(Model *a, Model *b, bool anchored);
 /* R W, bits x dims; the model must be in sync */
 extern void model_projection(const Model *model, float *projection);
 
-/* R W (row - mean), with that projection */
-extern void model_project(const Model *model, const float *projection, const float *row,
-						  float *centred, float *projected);
-
-/* R W (row - mean) of one row without a projection made beforehand */
-extern void
-model_project_once(const Model *model, const float *row, float *centred, float *projected);
+/* R W (row - mean) of one row; projector.h has what is faster for many */
+extern void model_project(const Model *model, const float *row, float *centred, float *projected);
 
 /* shares of the variance: of the basis in all, and the worst bit's deviation from the mean */
 extern double model_explained_variance(const Model *model);

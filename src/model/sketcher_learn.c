@@ -395,7 +395,7 @@ sketcher_stream_final(PG_FUNCTION_ARGS)
 
 	centred = palloc(sizeof(float) * model->config.dims);
 	projected = palloc(sizeof(float) * model->config.bits);
-	model_project_once(model, state->row, centred, projected);
+	model_project(model, state->row, centred, projected);
 	code = bithash_of_signs(projected, model->config.bits);
 	pfree(centred);
 	pfree(projected);

@@ -14,6 +14,7 @@
 
 #include "../code/bithash.h"
 #include "../compat.h"
+#include "projector.h"
 #include "sketcher.h"
 
 /*
@@ -28,9 +29,8 @@ typedef struct HashPlan
 	char		  key[SKETCHER_HEADER_SIZE];
 	MemoryContext context;
 	Model		 *model;
-	float		 *projection;
-	float		 *centred;
-	float		 *projected;
+	Projector	 *projector;
+	float		 *signs;
 } HashPlan;
 
 typedef struct ExpandedKey
@@ -80,16 +80,13 @@ make_plan(Datum datum, MemoryContext parent)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	HashPlan	 *plan = palloc0(sizeof(HashPlan));
 	Model		 *model = sketcher_model(datum);
-	const Size	  size = (Size) model->config.bits * model->config.dims;
 
 	sketcher_check_rows(model);
 	plan->context = context;
 	/* an expanded object may be gone, or have learnt more, by the next call */
 	plan->model = VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(datum)) ? model_copy(model) : model;
-	plan->projection = MemoryContextAllocHuge(context, sizeof(float) * size);
-	plan->centred = palloc(sizeof(float) * model->config.dims);
-	plan->projected = palloc(sizeof(float) * model->config.bits);
-	model_projection(model, plan->projection);
+	plan->projector = projector_create(plan->model);
+	plan->signs = palloc(sizeof(float) * model->config.bits);
 	MemoryContextSwitchTo(caller);
 	return plan;
 }
@@ -123,8 +120,8 @@ sketcher_hash(PG_FUNCTION_ARGS)
 	const Vector vector = PG_GETARG_VECTOR(1);
 
 	vector_check_dims(vector, plan->model->config.dims);
-	model_project(plan->model, plan->projection, vector.values, plan->centred, plan->projected);
-	PG_RETURN_POINTER(bithash_of_signs(plan->projected, plan->model->config.bits));
+	projector_signs(plan->projector, vector.values, plan->signs);
+	PG_RETURN_POINTER(bithash_of_signs(plan->signs, plan->model->config.bits));
 }
 
 PG_FUNCTION_INFO_V1(sketcher_info);

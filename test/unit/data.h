@@ -164,8 +164,8 @@ code_difference(const Model *a, const float *rows_a, const Model *b, const float
 
 	for (int t = 0; t < rows; t++)
 	{
-		model_project_once(a, rows_a + (size_t) t * (size_t) dims, centred, projected);
-		model_project_once(b, rows_b + (size_t) t * (size_t) dims, centred, projected + bits);
+		model_project(a, rows_a + (size_t) t * (size_t) dims, centred, projected);
+		model_project(b, rows_b + (size_t) t * (size_t) dims, centred, projected + bits);
 		for (int i = 0; i < bits; i++)
 			different += (projected[i] >= 0.0F) != (projected[bits + i] >= 0.0F);
 	}

@@ -299,14 +299,14 @@ changed_bits(const ModelConfig *config, const float *data, int rows)
 		if (t >= bits)
 		{
 			model_sync(model);
-			model_project_once(model, data + t * dims, centred, arrival + t * bits);
+			model_project(model, data + t * dims, centred, arrival + t * bits);
 		}
 		model_learn(model, data + t * dims);
 	}
 	model_sync(model);
 	for (int t = bits; t < rows; t++)
 	{
-		model_project_once(model, data + t * dims, centred, final);
+		model_project(model, data + t * dims, centred, final);
 		for (int i = 0; i < bits; i++)
 			changed += (arrival[t * bits + i] >= 0.0F) != (final[i] >= 0.0F);
 	}
