@@ -190,7 +190,7 @@ projector_signs(Projector *projector, const float *row, float *signs)
 	for (int i = 0; i < projector->bits; i++)
 	{
 		signs[i] = (float) projector->products[i];
-		if (fabs(signs[i]) <= projector->bounds[i])
+		if (fabs((double) projector->products[i]) <= projector->bounds[i])
 			signs[i] = exact_projection(projector->projection + (size_t) i * (size_t) dims, row,
 										projector->mean, dims) < 0.0
 						   ? -1.0F
