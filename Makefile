@@ -10,6 +10,7 @@ DATA = $(wildcard sql/*--*.sql)
 
 OBJS = \
 	src/unifdiag.o \
+	src/code/ball.o \
 	src/code/bithash.o \
 	src/code/bithash_cast.o \
 	src/code/bithash_compare.o \
@@ -20,6 +21,18 @@ OBJS = \
 	src/code/kernel_portable.o \
 	src/code/kernels.o \
 	src/code/selectivity.o \
+	src/index/build.o \
+	src/index/check.o \
+	src/index/compact.o \
+	src/index/cost.o \
+	src/index/handler.o \
+	src/index/insert.o \
+	src/index/page.o \
+	src/index/scan.o \
+	src/index/search.o \
+	src/index/vacuum.o \
+	src/index/validate.o \
+	src/index/visit.o \
 	src/model/drift.o \
 	src/model/linalg.o \
 	src/model/memory.o \

@@ -181,6 +181,61 @@ CREATE FUNCTION hamming_within(a bithash, b bithash, radius integer) RETURNS boo
 COMMENT ON FUNCTION hamming_within(bithash, bithash, integer) IS 'whether two codes differ in at most radius bits';
 
 --
+-- hamming: an index that finds the nearest codes
+--
+-- A condition hamming_within(code, center, radius) reaches the index as code <@
+-- hamming_ball(center, radius), which the support function above makes of it.
+--
+
+CREATE TYPE hamming_ball;
+
+CREATE FUNCTION hamming_ball_in(cstring) RETURNS hamming_ball
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION hamming_ball_out(hamming_ball) RETURNS cstring
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE TYPE hamming_ball (
+	INPUT = hamming_ball_in,
+	OUTPUT = hamming_ball_out,
+	INTERNALLENGTH = variable,
+	ALIGNMENT = int4,
+	STORAGE = external
+);
+COMMENT ON TYPE hamming_ball IS 'all codes that differ from a center in at most radius bits';
+
+CREATE FUNCTION hamming_ball(center bithash, radius integer) RETURNS hamming_ball
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION hamming_ball(bithash, integer) IS 'all codes that differ from center in at most radius bits';
+CREATE FUNCTION hamming_in_ball(bithash, hamming_ball) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION hamming_in_ball(bithash, hamming_ball) IS 'implementation of <@ operator';
+CREATE OPERATOR <@ (
+	LEFTARG = bithash, RIGHTARG = hamming_ball, FUNCTION = hamming_in_ball,
+	RESTRICT = contsel, JOIN = contjoinsel
+);
+COMMENT ON OPERATOR <@ (bithash, hamming_ball) IS 'whether the code lies in the ball';
+
+CREATE FUNCTION hamming_handler(internal) RETURNS index_am_handler
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+COMMENT ON FUNCTION hamming_handler(internal) IS 'handler of the hamming access method';
+CREATE ACCESS METHOD hamming TYPE INDEX HANDLER hamming_handler;
+COMMENT ON ACCESS METHOD hamming IS 'exact nearest binary codes, in order of distance';
+
+CREATE OPERATOR CLASS bithash_hamming_ops
+	DEFAULT FOR TYPE bithash USING hamming AS
+		OPERATOR 1 <~> (bithash, bithash) FOR ORDER BY integer_ops,
+		OPERATOR 2 <@ (bithash, hamming_ball);
+
+-- volatile: they look at what is on disk now
+CREATE FUNCTION hamming_info(
+	index regclass, OUT version integer, OUT bits integer, OUT codes bigint, OUT nulls bigint,
+	OUT pages bigint, OUT fill float8) RETURNS record
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION hamming_info(regclass) IS 'what is in a hamming index';
+CREATE FUNCTION hamming_check(index regclass, with_table boolean DEFAULT true) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION hamming_check(regclass, boolean) IS 'raise an error if a hamming index is inconsistent in itself or, by default, with its table';
+
+--
 -- sketcher: a model that learns from rows
 --
 

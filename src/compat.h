@@ -27,6 +27,47 @@ struct Node;
 	} while (0)
 #endif
 
+/* 16 has one function for owners of all kinds of objects */
+#if PG_VERSION_NUM >= 160000
+#define owns_relation(relation, role) object_ownercheck(RelationRelationId, relation, role)
+#else
+#define owns_relation(relation, role) pg_class_ownercheck(relation, role)
+#endif
+
+/* 16 renamed what names a relation's files */
+#if PG_VERSION_NUM >= 160000
+#define read_recent_buffer(relation, block, buffer) \
+	ReadRecentBuffer((relation)->rd_locator, MAIN_FORKNUM, block, buffer)
+#else
+#define read_recent_buffer(relation, block, buffer) \
+	ReadRecentBuffer((relation)->rd_node, MAIN_FORKNUM, block, buffer)
+#endif
+
+/* 16 lets the caller of this say whether it wants a copy of its own; numbers need none */
+#if PG_VERSION_NUM >= 160000
+#define get_sorted_number(state, value, isnull) \
+	tuplesort_getdatum(state, true, false, value, isnull, NULL)
+#else
+#define get_sorted_number(state, value, isnull) \
+	tuplesort_getdatum(state, true, value, isnull, NULL)
+#endif
+
+/* 18 brought this specifier, tells the delays of VACUUM and ANALYZE apart, counts searches */
+#if PG_VERSION_NUM >= 180000
+#define vacuum_pause() vacuum_delay_point(false)
+#define count_index_scan(scan) \
+	do \
+	{ \
+		pgstat_count_index_scan((scan)->indexRelation); \
+		if ((scan)->instrument != NULL) \
+			(scan)->instrument->nsearches++; \
+	} while (0)
+#else
+#define pg_noreturn pg_attribute_noreturn()
+#define vacuum_pause() vacuum_delay_point()
+#define count_index_scan(scan) pgstat_count_index_scan((scan)->indexRelation)
+#endif
+
 /* the bytes that base64.h encodes were char before 18 */
 #if PG_VERSION_NUM >= 180000
 typedef uint8 Base64Byte;

@@ -62,6 +62,9 @@ bithash_view(struct varlena *packed)
 #define DatumGetBitHashView(d) bithash_view(PG_DETOAST_DATUM_PACKED(d))
 #define PG_GETARG_BITHASH_VIEW(n) DatumGetBitHashView(PG_GETARG_DATUM(n))
 
+extern PGDLLEXPORT Datum bithash_in(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum bithash_out(PG_FUNCTION_ARGS);
+
 extern BitHash *bithash_make(int nbits);
 extern BitHash *bithash_of_signs(const float *numbers, int count);
 extern bool		bithash_check_length(int64 nbits, int too_short_code, struct Node *escontext);

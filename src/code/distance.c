@@ -62,13 +62,20 @@ distance_init(void)
 							 check_kernel, assign_kernel, NULL);
 }
 
+/* There is no distance between codes of different lengths. */
+void
+hamming_check_lengths(int a, int b)
+{
+	if (a != b)
+		ereport(ERROR, errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
+				errmsg("codes have different lengths: %d and %d bits", a, b));
+}
+
 /* The number of bits in which two codes differ; an error if their lengths differ. */
 int32
 hamming_distance_views(BitHashView a, BitHashView b)
 {
-	if (a.nbits != b.nbits)
-		ereport(ERROR, errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
-				errmsg("codes have different lengths: %d and %d bits", a.nbits, b.nbits));
+	hamming_check_lengths(a.nbits, b.nbits);
 	return (int32) hamming_kernel->distance(a.bits, b.bits, BITHASH_BYTES(a.nbits));
 }
 

@@ -12,6 +12,7 @@
 extern const HammingKernel *hamming_kernel;
 
 extern void	 distance_init(void);
+extern void	 hamming_check_lengths(int a, int b);
 extern int32 hamming_distance_views(BitHashView a, BitHashView b);
 
 #endif /* UNIFDIAG_DISTANCE_H */

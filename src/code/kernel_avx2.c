@@ -17,6 +17,9 @@
  */
 #define PREFETCH 2048
 
+/* codes whose distances are computed together */
+#define GROUP 16
+
 /*
  * The population counts of the four 64-bit words of v.
  *
@@ -66,41 +69,82 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 	return (uint32_t) sum;
 }
 
-TARGET static inline __m256i
-distances(__m256i queries, const uint8_t *words)
+/* Adds to a group's distances those of its words in one column. */
+TARGET static inline __attribute__((always_inline)) void
+add_distances(__m256i *sums, const uint8_t *words, uint64_t query)
 {
-	return popcounts(_mm256_xor_si256(queries, load(words)));
+	const __m256i queries = _mm256_set1_epi64x((long long) query);
+
+	for (size_t i = 0; i < GROUP / 4; i++)
+		sums[i] =
+			_mm256_add_epi64(sums[i], popcounts(_mm256_xor_si256(queries, load(words + 32 * i))));
+}
+
+/* Is any of a group's distances below the bounds? */
+TARGET static inline __attribute__((always_inline)) bool
+any_below(const __m256i *sums, __m256i bounds)
+{
+	const __m256i least =
+		_mm256_min_epu16(_mm256_min_epu16(sums[0], sums[1]), _mm256_min_epu16(sums[2], sums[3]));
+
+	/* the upper halves of the words are zero on both sides: never greater */
+	return _mm256_movemask_epi8(_mm256_cmpgt_epi32(bounds, least)) != 0;
+}
+
+/* Appends the positions of a group's codes whose distances are below the bounds. */
+TARGET static inline __attribute__((always_inline)) size_t
+append_group(const __m256i *sums, __m256i bounds, size_t first, uint16_t *matches, size_t nmatches)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < GROUP / 4; i++)
+	{
+		const __m256i below = _mm256_cmpgt_epi64(bounds, sums[i]);
+
+		found |= (unsigned) _mm256_movemask_pd(_mm256_castsi256_pd(below)) << 4 * i;
+	}
+	for (; found != 0; found &= found - 1)
+		matches[nmatches++] = (uint16_t) (first + (size_t) __builtin_ctz(found));
+	return nmatches;
 }
 
 /*
- * Sixteen words a turn: only their least distance is compared with the radius,
- * because in a search nearly all groups hold no match.
+ * Sixteen codes a turn: only their least distance is compared with the radius, because in a
+ * search nearly all groups hold no match.
  */
 TARGET static size_t
-within(const uint8_t *words, size_t count, uint64_t query, uint32_t radius, uint16_t *matches)
+within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
+	   uint32_t radius, uint16_t *matches)
 {
-	const uint32_t bound = radius < 64 ? radius : 64;
-	const __m256i  queries = _mm256_set1_epi64x((long long) query);
+	const uint32_t bound = radius < 64000 ? radius : 64000;
 	const __m256i  bounds = _mm256_set1_epi64x((long long) bound + 1);
 	size_t		   nmatches = 0;
 	size_t		   i = 0;
 
-	for (; i + 16 <= count; i += 16)
+	for (; i + GROUP <= count; i += GROUP)
 	{
-		const uint8_t *group = words + 8 * i;
-		__m256i		   least;
+		const uint8_t *group = columns[0] + 8 * i;
+		size_t		   column = 1;
+		__m256i		   sums[GROUP / 4] = {_mm256_setzero_si256(), _mm256_setzero_si256(),
+										  _mm256_setzero_si256(), _mm256_setzero_si256()};
 
-		_mm_prefetch((const char *) (group + PREFETCH), _MM_HINT_T0);
-		_mm_prefetch((const char *) (group + PREFETCH + 64), _MM_HINT_T0);
+		if (i + PREFETCH / 8 < count)
+		{
+			_mm_prefetch((const char *) (group + PREFETCH), _MM_HINT_T0);
+			_mm_prefetch((const char *) (group + PREFETCH + 64), _MM_HINT_T0);
+		}
 
-		least = _mm256_min_epu16(
-			_mm256_min_epu16(distances(queries, group), distances(queries, group + 32)),
-			_mm256_min_epu16(distances(queries, group + 64), distances(queries, group + 96)));
-		/* the upper halves of the words are zero on both sides: never greater */
-		if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(bounds, least)) != 0)
-			nmatches = append_matches(words, i, i + 16, query, bound, matches, nmatches);
+		add_distances(sums, group, query[0]);
+		for (; column < ncolumns; column++)
+		{
+			if (worth_asking(column, bound) && !any_below(sums, bounds))
+				break;
+			add_distances(sums, columns[column] + 8 * i, query[column]);
+		}
+		if (column == ncolumns && any_below(sums, bounds))
+			nmatches = append_group(sums, bounds, i, matches, nmatches);
 	}
-	return append_matches(words, i, count, query, bound, matches, nmatches);
+	return append_matches(columns, ncolumns, i, count, query, bound, matches, nmatches);
 }
 
 static bool

@@ -35,20 +35,34 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 	return (uint32_t) _mm512_reduce_add_epi64(sums);
 }
 
-TARGET static size_t
-within(const uint8_t *words, size_t count, uint64_t query, uint32_t radius, uint16_t *matches)
+/* the distances of eight codes' words in one column; those outside of lanes are not read */
+TARGET static inline __m512i
+distances(const uint8_t *words, __mmask8 lanes, uint64_t query)
 {
 	const __m512i queries = _mm512_set1_epi64((long long) query);
+
+	return _mm512_popcnt_epi64(_mm512_xor_si512(queries, _mm512_maskz_loadu_epi64(lanes, words)));
+}
+
+TARGET static size_t
+within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
+	   uint32_t radius, uint16_t *matches)
+{
 	const __m512i bounds = _mm512_set1_epi64((long long) radius);
 	size_t		  nmatches = 0;
 
 	for (size_t i = 0; i < count; i += 8)
 	{
 		const __mmask8 lanes = (__mmask8) (count - i >= 8 ? 0xff : 0xff >> (8 - (count - i)));
-		const __m512i  group = _mm512_maskz_loadu_epi64(lanes, words + 8 * i);
-		const __m512i  distances = _mm512_popcnt_epi64(_mm512_xor_si512(queries, group));
-		unsigned	   found = _mm512_mask_cmple_epu64_mask(lanes, distances, bounds);
+		__m512i		   sums = distances(columns[0] + 8 * i, lanes, query[0]);
+		unsigned	   found = _mm512_mask_cmple_epu64_mask(lanes, sums, bounds);
 
+		for (size_t column = 1; column < ncolumns && found != 0; column++)
+		{
+			sums = _mm512_add_epi64(sums, distances(columns[column] + 8 * i, lanes, query[column]));
+			if (column + 1 == ncolumns || worth_asking(column + 1, radius))
+				found = _mm512_mask_cmple_epu64_mask(lanes, sums, bounds);
+		}
 		for (; found != 0; found &= found - 1)
 			matches[nmatches++] = (uint16_t) (i + (size_t) __builtin_ctz(found));
 	}

@@ -43,32 +43,48 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 	return sum + popcount(load_word(a, nbytes) ^ load_word(b, nbytes));
 }
 
-/*
- * Eight words a turn: only their least distance is compared with the radius,
- * because in a search nearly all groups hold no match.
- */
-static size_t
-within(const uint8_t *words, size_t count, uint64_t query, uint32_t radius, uint16_t *matches)
+/* The distances of eight codes' words in one column, a byte each. */
+static inline uint8x8_t
+distances(const uint8_t *group, uint64_t query)
 {
 	const uint8x16_t queries = vreinterpretq_u8_u64(vdupq_n_u64(query));
-	size_t			 nmatches = 0;
-	size_t			 i = 0;
+	/* pairwise additions of byte counts leave each word's sum in two bytes, then one */
+	const uint8x16_t first = vpaddq_u8(vcntq_u8(veorq_u8(queries, load(group))),
+									   vcntq_u8(veorq_u8(queries, load(group + 16))));
+	const uint8x16_t second = vpaddq_u8(vcntq_u8(veorq_u8(queries, load(group + 32))),
+										vcntq_u8(veorq_u8(queries, load(group + 48))));
+	const uint8x16_t halves = vpaddq_u8(first, second);
+
+	return vget_low_u8(vpaddq_u8(halves, halves));
+}
+
+/*
+ * Eight codes a turn: only their least distance is compared with the radius, because in a
+ * search nearly all groups hold no match.
+ */
+static size_t
+within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
+	   uint32_t radius, uint16_t *matches)
+{
+	size_t nmatches = 0;
+	size_t i = 0;
 
 	for (; i + 8 <= count; i += 8)
 	{
-		const uint8_t *group = words + 8 * i;
-		/* pairwise additions of byte counts leave each word's sum in two bytes, then one */
-		const uint8x16_t first = vpaddq_u8(vcntq_u8(veorq_u8(queries, load(group))),
-										   vcntq_u8(veorq_u8(queries, load(group + 16))));
-		const uint8x16_t second = vpaddq_u8(vcntq_u8(veorq_u8(queries, load(group + 32))),
-											vcntq_u8(veorq_u8(queries, load(group + 48))));
-		const uint8x16_t halves = vpaddq_u8(first, second);
-		const uint8x8_t	 sums = vget_low_u8(vpaddq_u8(halves, halves));
+		uint16x8_t sums = vmovl_u8(distances(columns[0] + 8 * i, query[0]));
+		size_t	   column = 1;
 
-		if (vminv_u8(sums) <= radius)
-			nmatches = append_matches(words, i, i + 8, query, radius, matches, nmatches);
+		for (; column < ncolumns; column++)
+		{
+			if (worth_asking(column, radius) && vminvq_u16(sums) > radius)
+				break;
+			sums = vaddw_u8(sums, distances(columns[column] + 8 * i, query[column]));
+		}
+		if (column == ncolumns && vminvq_u16(sums) <= radius)
+			nmatches =
+				append_matches(columns, ncolumns, i, i + 8, query, radius, matches, nmatches);
 	}
-	return append_matches(words, i, count, query, radius, matches, nmatches);
+	return append_matches(columns, ncolumns, i, count, query, radius, matches, nmatches);
 }
 
 static bool

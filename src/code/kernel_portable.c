@@ -29,15 +29,20 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 }
 
 static size_t
-within(const uint8_t *words, size_t count, uint64_t query, uint32_t radius, uint16_t *matches)
+within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
+	   uint32_t radius, uint16_t *matches)
 {
 	size_t nmatches = 0;
 
 	for (size_t i = 0; i < count; i++)
 	{
+		uint32_t sum = popcount(load_word(columns[0] + 8 * i, 8) ^ query[0]);
+
+		for (size_t column = 1; column < ncolumns && sum <= radius; column++)
+			sum += popcount(load_word(columns[column] + 8 * i, 8) ^ query[column]);
 		/* without a branch: write always, count only matches */
 		matches[nmatches] = (uint16_t) i;
-		nmatches += popcount(load_word(words + 8 * i, 8) ^ query) <= radius;
+		nmatches += sum <= radius;
 	}
 	return nmatches;
 }

@@ -28,13 +28,15 @@ typedef struct HammingKernel
 	uint32_t (*distance)(const uint8_t *a, const uint8_t *b, size_t nbytes);
 
 	/*
-	 * Stores the positions, ascending, of those of count 64-bit words that differ
-	 * from the query in at most radius bits, and returns how many there are.
-	 * The words follow each other from any address on; matches has room for count
-	 * positions, and count is at most 65536.
+	 * Stores the positions, ascending, of those of count codes that differ from the
+	 * query in at most radius bits, and returns how many there are.  A code's words
+	 * are at the same position of ncolumns columns, each of count 64-bit words from
+	 * any address on; codes that are too far away already in the first words are
+	 * given up.  ncolumns is 1 to 1000, count at most 65536; matches has room for
+	 * count positions.
 	 */
-	size_t (*within)(const uint8_t *words, size_t count, uint64_t query, uint32_t radius,
-					 uint16_t *matches);
+	size_t (*within)(const uint8_t *const *columns, size_t ncolumns, size_t count,
+					 const uint64_t *query, uint32_t radius, uint16_t *matches);
 } HammingKernel;
 
 /* slowest first; "portable" always comes first and is always supported */
@@ -63,21 +65,34 @@ load_word(const uint8_t *from, size_t nbytes)
 }
 
 /*
- * Appends to the matches those positions from..to-1 whose words are near enough:
- * the tail of a vector kernel, and the few groups in which something matches.
- * Always inlined, so that the count becomes the caller's instruction for it.
+ * Codes unrelated to a query differ from it in about half of their bits.  Whether codes are
+ * too far away is asked as soon as that many have been seen: earlier, the answer is no.
+ */
+static inline bool
+worth_asking(size_t columns_seen, uint32_t radius)
+{
+	return columns_seen * 28 > radius;
+}
+
+/*
+ * Appends to the matches those positions from..to-1 whose codes are near enough: the tail
+ * of a vector kernel, and the few groups in which something matches.  Always inlined, so
+ * that the count becomes the caller's instruction for it.
  */
 static inline __attribute__((always_inline)) size_t
-append_matches(const uint8_t *words, size_t from, size_t to, uint64_t query, uint32_t radius,
-			   uint16_t *matches, size_t nmatches)
+append_matches(const uint8_t *const *columns, size_t ncolumns, size_t from, size_t to,
+			   const uint64_t *query, uint32_t radius, uint16_t *matches, size_t nmatches)
 {
 	for (size_t i = from; i < to; i++)
 	{
-		const uint64_t differ = load_word(words + 8 * i, 8) ^ query;
+		uint32_t sum = 0;
 
+		for (size_t column = 0; column < ncolumns && sum <= radius; column++)
+			sum += (uint32_t) __builtin_popcountll(load_word(columns[column] + 8 * i, 8) ^
+												   query[column]);
 		/* without a branch: write always, count only matches */
 		matches[nmatches] = (uint16_t) i;
-		nmatches += (uint32_t) __builtin_popcountll(differ) <= radius;
+		nmatches += sum <= radius;
 	}
 	return nmatches;
 }

@@ -20,6 +20,7 @@
 #include "utils/selfuncs.h"
 
 #include "../compat.h"
+#include "ball.h"
 #include "distance.h"
 
 /* when two samples are compared pair by pair, more codes than this are thinned out */
@@ -232,5 +233,7 @@ hamming_within_support(PG_FUNCTION_ARGS)
 		selectivity->selectivity = share;
 		PG_RETURN_POINTER(request);
 	}
+	if (IsA(request, SupportRequestIndexCondition))
+		PG_RETURN_POINTER(hamming_within_condition((SupportRequestIndexCondition *) request));
 	PG_RETURN_POINTER(NULL);
 }

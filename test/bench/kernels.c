@@ -79,12 +79,12 @@ stream(const HammingKernel *kernel, const uint64_t *codes, uint64_t query)
 
 	for (size_t i = 0; i < CODES; i += CODES_PER_CALL)
 	{
-		const size_t count = CODES - i < CODES_PER_CALL ? CODES - i : CODES_PER_CALL;
+		const size_t   count = CODES - i < CODES_PER_CALL ? CODES - i : CODES_PER_CALL;
+		const uint8_t *words = (const uint8_t *) (codes + i);
 
 		/* no kernel: read only */
-		result += kernel == NULL
-					  ? read(codes + i, count)
-					  : kernel->within((const uint8_t *) (codes + i), count, query, 12, matches);
+		result += kernel == NULL ? read(codes + i, count)
+								 : kernel->within(&words, 1, count, &query, 12, matches);
 	}
 	return result;
 }

@@ -11,6 +11,7 @@
 #include "tap.h"
 
 #define MAX_BYTES 8000
+#define MAX_COLUMNS 1000
 
 static uint64_t state = 20180415;
 
@@ -75,33 +76,47 @@ test_distance(const HammingKernel *kernel)
 	ok(wrong == 0, "%s: distance of %d bytes", kernel->name, MAX_BYTES);
 }
 
-/* The streaming kernel, on words of which some are near the query. */
+/* The streaming kernel, on codes of which some are near the query. */
 static bool
-within_agrees(const HammingKernel *kernel, size_t count, size_t skew, uint32_t radius)
+within_agrees(const HammingKernel *kernel, size_t ncolumns, size_t count, size_t skew,
+			  uint32_t radius)
 {
-	const uint64_t query = next_random(&state);
+	uint64_t	   query[MAX_COLUMNS];
+	const uint8_t *columns[MAX_COLUMNS];
+	uint8_t		  *words[MAX_COLUMNS];
+	uint8_t		  *blocks[MAX_COLUMNS];
 	uint16_t	  *matches = malloc((count > 0 ? count : 1) * sizeof(uint16_t));
 	size_t		   expected = 0;
 	size_t		   found;
 	bool		   agrees = true;
-	uint8_t		  *block;
-	uint8_t		  *words = random_block(count * 8, skew, &block);
 
+	for (size_t c = 0; c < ncolumns; c++)
+	{
+		query[c] = next_random(&state);
+		columns[c] = words[c] = random_block(count * 8, (skew + c) % 8, &blocks[c]);
+	}
 	for (size_t i = 0; i < count; i++)
 	{
-		if (next_random(&state) % 4 == 0)
-		{
-			/* the query with at most two bits changed */
-			const uint64_t near = query ^ (UINT64_C(1) << next_random(&state) % 64) ^
-								  (UINT64_C(1) << next_random(&state) % 64);
+		/* the query with at most two bits changed, in some words or in all */
+		const uint64_t near = next_random(&state) % 4 == 0 ? next_random(&state) : 0;
 
-			memcpy(words + 8 * i, &near, 8);
+		for (size_t c = 0; c < ncolumns; c++)
+		{
+			const uint64_t changed = query[c] ^ (UINT64_C(1) << next_random(&state) % 64) ^
+									 (UINT64_C(1) << next_random(&state) % 64);
+
+			if (near % 2 == 1 || (near >> (c % 64)) % 2 == 1)
+				memcpy(words[c] + 8 * i, &changed, 8);
 		}
 	}
-	found = kernel->within(words, count, query, radius, matches);
+	found = kernel->within(columns, ncolumns, count, query, radius, matches);
 	for (size_t i = 0; i < count; i++)
 	{
-		if (count_differing_bits(words + 8 * i, (const uint8_t *) &query, 8) <= radius)
+		uint32_t distance = 0;
+
+		for (size_t c = 0; c < ncolumns; c++)
+			distance += count_differing_bits(columns[c] + 8 * i, (const uint8_t *) &query[c], 8);
+		if (distance <= radius)
 		{
 			agrees &= expected < found && matches[expected] == i;
 			expected++;
@@ -109,7 +124,8 @@ within_agrees(const HammingKernel *kernel, size_t count, size_t skew, uint32_t r
 	}
 	agrees &= found == expected;
 	free(matches);
-	free(block);
+	for (size_t c = 0; c < ncolumns; c++)
+		free(blocks[c]);
 	return agrees;
 }
 
@@ -120,13 +136,26 @@ test_within(const HammingKernel *kernel)
 
 	for (size_t count = 0; count <= 100; count++)
 		for (uint32_t radius = 0; radius <= 65; radius++)
-			wrong += !within_agrees(kernel, count, (count + radius) % 8, radius);
+			wrong += !within_agrees(kernel, 1, count, (count + radius) % 8, radius);
 	ok(wrong == 0, "%s: words within radii 0 to 65, 0 to 100 words", kernel->name);
 
 	wrong = 0;
-	wrong += !within_agrees(kernel, 65536, 0, 1);
-	wrong += !within_agrees(kernel, 65536, 1, 30);
-	wrong += !within_agrees(kernel, 65536, 3, UINT32_MAX);
+	for (size_t ncolumns = 2; ncolumns <= 9; ncolumns++)
+		for (size_t count = 0; count <= 70; count += 5)
+			for (uint32_t radius = 0; radius <= ncolumns * 64 + 1; radius += 3)
+				wrong += !within_agrees(kernel, ncolumns, count, (count + radius) % 8, radius);
+	ok(wrong == 0, "%s: codes of 2 to 9 words within all radii", kernel->name);
+
+	wrong = 0;
+	for (uint32_t radius = 0; radius <= 64001; radius += 1000)
+		wrong += !within_agrees(kernel, MAX_COLUMNS, 17, 0, radius);
+	ok(wrong == 0, "%s: codes of %d words", kernel->name, MAX_COLUMNS);
+
+	wrong = 0;
+	wrong += !within_agrees(kernel, 1, 65536, 0, 1);
+	wrong += !within_agrees(kernel, 1, 65536, 1, 30);
+	wrong += !within_agrees(kernel, 1, 65536, 3, UINT32_MAX);
+	wrong += !within_agrees(kernel, 2, 65536, 5, 50);
 	ok(wrong == 0, "%s: words within a radius, 65536 words", kernel->name);
 }
 

@@ -1,0 +1,136 @@
+/*
+ * ball.c
+ *		code <@ hamming_ball: hamming_within as an operator, which an index can use.
+ *
+ * An index condition is an operator with two arguments.  The planner asks the support
+ * function of hamming_within(code, center, radius) for one, and gets
+ * code <@ hamming_ball(center, radius).
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/pathnodes.h"
+#include "nodes/supportnodes.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_func.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+#include "../compat.h"
+#include "ball.h"
+#include "distance.h"
+
+/* the operator's number in the operator class; src/index/hamming.h has all of them */
+#define BALL_STRATEGY 2
+
+static HammingBall *
+make_ball(BitHashView center, int32 radius)
+{
+	const Size	 size = offsetof(HammingBall, bits) + BITHASH_BYTES(center.nbits);
+	HammingBall *ball = palloc0(size);
+
+	SET_VARSIZE(ball, size);
+	ball->radius = radius;
+	ball->nbits = center.nbits;
+	memcpy(ball->bits, center.bits, BITHASH_BYTES(center.nbits));
+	return ball;
+}
+
+PG_FUNCTION_INFO_V1(hamming_ball);
+Datum
+hamming_ball(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(make_ball(PG_GETARG_BITHASH_VIEW(0), PG_GETARG_INT32(1)));
+}
+
+/* "(center,radius)", as a row of the two would be */
+PG_FUNCTION_INFO_V1(hamming_ball_in);
+Datum
+hamming_ball_in(PG_FUNCTION_ARGS)
+{
+	const char *string = PG_GETARG_CSTRING(0);
+	const char *comma = strchr(string, ',');
+	const char *end = string + strlen(string);
+	char	   *center;
+	char	   *radius;
+	Datum		code;
+
+	if (string[0] != '(' || comma == NULL || end[-1] != ')')
+		ereturn(fcinfo->context, (Datum) 0, errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				errmsg("invalid input syntax for type %s: \"%s\"", "hamming_ball", string),
+				errdetail("A ball is written as \"(center,radius)\"."));
+	center = pnstrdup(string + 1, comma - string - 1);
+	radius = pnstrdup(comma + 1, end - comma - 2);
+	code = DirectFunctionCall3(bithash_in, CStringGetDatum(center), ObjectIdGetDatum(InvalidOid),
+							   Int32GetDatum(-1));
+	PG_RETURN_POINTER(make_ball(DatumGetBitHashView(code), pg_strtoint32(radius)));
+}
+
+PG_FUNCTION_INFO_V1(hamming_ball_out);
+Datum
+hamming_ball_out(PG_FUNCTION_ARGS)
+{
+	const HammingBall *ball = DatumGetHammingBall(PG_GETARG_DATUM(0));
+	BitHash			  *center = bithash_make(ball->nbits);
+	char			  *code;
+
+	memcpy(center->bits, ball->bits, BITHASH_BYTES(ball->nbits));
+	code = DatumGetCString(DirectFunctionCall1(bithash_out, PointerGetDatum(center)));
+	PG_RETURN_CSTRING(psprintf("(%s,%d)", code, (int) ball->radius));
+}
+
+PG_FUNCTION_INFO_V1(hamming_in_ball);
+Datum
+hamming_in_ball(PG_FUNCTION_ARGS)
+{
+	const HammingBall *ball = DatumGetHammingBall(PG_GETARG_DATUM(1));
+	const int32 distance = hamming_distance_views(PG_GETARG_BITHASH_VIEW(0), ball_center(ball));
+
+	PG_RETURN_BOOL(distance <= ball->radius);
+}
+
+/*
+ * code <@ hamming_ball(center, radius), if the two can be known when the index is searched.
+ * The function that makes the ball lives where hamming_within does, whatever the search path.
+ */
+List *
+hamming_within_condition(SupportRequestIndexCondition *request)
+{
+	List *arguments;
+	Node *code;
+	Node *center;
+	Node *radius;
+	Oid	  code_type;
+	Oid	  ball_type;
+	Oid	  make;
+	Oid	  operation;
+
+	if (!IsA(request->node, FuncExpr) || request->indexarg > 1)
+		return NIL;
+	arguments = ((FuncExpr *) request->node)->args;
+	code = list_nth(arguments, request->indexarg);
+	center = list_nth(arguments, 1 - request->indexarg);
+	radius = lthird(arguments);
+	if (!is_pseudo_constant_for_index(request->root, center, request->index) ||
+		!is_pseudo_constant_for_index(request->root, radius, request->index))
+		return NIL;
+
+	code_type = request->index->opcintype[request->indexcol];
+	make = LookupFuncName(
+		list_make2(makeString(get_namespace_name(get_func_namespace(request->funcid))),
+				   makeString("hamming_ball")),
+		2, (Oid[]){code_type, INT4OID}, true);
+	if (!OidIsValid(make))
+		return NIL;
+	ball_type = get_func_rettype(make);
+	operation = get_opfamily_member(request->opfamily, code_type, ball_type, BALL_STRATEGY);
+	if (!OidIsValid(operation))
+		return NIL;
+	request->lossy = false;
+	return list_make1(make_opclause(
+		operation, BOOLOID, false, (Expr *) copyObject(code),
+		(Expr *) makeFuncExpr(make, ball_type, list_make2(copyObject(center), copyObject(radius)),
+							  InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL),
+		InvalidOid, InvalidOid));
+}

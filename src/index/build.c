@@ -1,0 +1,219 @@
+/*
+ * build.c
+ *		Building a hamming index: pages are filled in the order of the table.
+ *
+ * Nobody else sees the index yet, so that nothing is logged page by page: at the end its
+ * pages go to the log in one sweep.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "access/xloginsert.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "miscadmin.h"
+#include "storage/freespace.h"
+#include "storage/indexfsm.h"
+#include "utils/backend_progress.h"
+#include "utils/memutils.h"
+
+#include "../compat.h"
+#include "hamming.h"
+
+typedef struct BuildState
+{
+	Relation	   index;
+	MemoryContext  context; /* for one row */
+	int			   nbits;	/* 0 until there is a code */
+	HammingLayout  layouts[2];
+	PGAlignedBlock pages[2]; /* the page being filled, of codes and of nulls */
+	int64		   rows;	 /* of the table that have been indexed */
+	int64		   counts[2];
+} BuildState;
+
+enum
+{
+	CODES,
+	NULLS
+};
+
+/* The length of the codes as the column's type gives it, or 0 if it does not. */
+static int
+declared_bits(Relation index)
+{
+	return Max(TupleDescAttr(RelationGetDescr(index), 0)->atttypmod, 0);
+}
+
+/* A code to be indexed; an error if it is not as long as those that are. */
+BitHashView
+hamming_code_of(Relation index, Datum value, int nbits)
+{
+	BitHashView code = DatumGetBitHashView(value);
+
+	if (nbits != 0 && code.nbits != nbits)
+		ereport(ERROR, errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
+				errmsg("code has %d bits, and index \"%s\" holds codes of %d", code.nbits,
+					   RelationGetRelationName(index), nbits),
+				errhint("Give the column the type bithash(n), so that all codes have the same "
+						"length."));
+	return code;
+}
+
+/* Appends a page to the index. */
+static Buffer
+append_page(Relation index)
+{
+	Buffer buffer = ReadBuffer(index, P_NEW);
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	return buffer;
+}
+
+static void
+write_page(BuildState *state, int which)
+{
+	Buffer buffer = append_page(state->index);
+
+	START_CRIT_SECTION();
+	memcpy(BufferGetPage(buffer), state->pages[which].data, BLCKSZ);
+	MarkBufferDirty(buffer);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+	hamming_page_init(state->pages[which].data, state->layouts[which].kind);
+}
+
+static void
+add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+		bool alive pg_attribute_unused(), void *arg)
+{
+	BuildState	 *state = arg;
+	const int	  which = isnull[0] ? NULLS : CODES;
+	MemoryContext caller = MemoryContextSwitchTo(state->context);
+	HammingEntry  entry = {.bits = NULL, .tid = *tid};
+
+	if (!isnull[0])
+	{
+		const BitHashView code = hamming_code_of(index, values[0], state->nbits);
+
+		if (state->layouts[CODES].capacity == 0)
+		{
+			state->nbits = code.nbits;
+			state->layouts[CODES] = hamming_layout(HAMMING_CODES, code.nbits);
+		}
+		entry.bits = code.bits;
+	}
+	hamming_page_add(state->pages[which].data, &state->layouts[which], entry);
+	if (hamming_page_count(state->pages[which].data, state->layouts[which].kind) ==
+		state->layouts[which].capacity)
+		write_page(state, which);
+	state->counts[which]++;
+	if (++state->rows % 4096 == 0)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, state->rows);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(state->context);
+}
+
+/* Writes the pages that are not full, and tells the free space map of them. */
+static void
+finish_pages(BuildState *state)
+{
+	for (int which = CODES; which <= NULLS; which++)
+	{
+		Page	   page = state->pages[which].data;
+		const Size room = hamming_page_room(page, &state->layouts[CODES], &state->layouts[NULLS]);
+
+		if (hamming_page_count(page, state->layouts[which].kind) == 0)
+			continue;
+		write_page(state, which);
+		RecordPageWithFreeSpace(state->index, RelationGetNumberOfBlocks(state->index) - 1, room);
+	}
+	IndexFreeSpaceMapVacuum(state->index);
+}
+
+static void
+finish_meta(BuildState *state)
+{
+	Buffer		 buffer = hamming_read(state->index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
+	HammingMeta *meta = HammingPageGetMeta(BufferGetPage(buffer));
+
+	START_CRIT_SECTION();
+	meta->nbits = state->nbits;
+	meta->codes = state->counts[CODES];
+	meta->nulls = state->counts[NULLS];
+	MarkBufferDirty(buffer);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+}
+
+IndexBuildResult *
+hamming_build(Relation heap, Relation index, IndexInfo *info)
+{
+	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
+	BuildState		 *state = palloc0(sizeof(BuildState));
+	Buffer			  buffer;
+
+	if (RelationGetNumberOfBlocks(index) != 0)
+		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+	state->index = index;
+	state->nbits = declared_bits(index);
+	state->context =
+		AllocSetContextCreate(CurrentMemoryContext, "hamming build", ALLOCSET_DEFAULT_SIZES);
+	state->layouts[NULLS] = hamming_layout(HAMMING_NULLS, 0);
+	state->layouts[CODES] = hamming_layout(HAMMING_CODES, state->nbits);
+	hamming_page_init(state->pages[CODES].data, HAMMING_CODES);
+	hamming_page_init(state->pages[NULLS].data, HAMMING_NULLS);
+
+	buffer = append_page(index);
+	Assert(BufferGetBlockNumber(buffer) == HAMMING_METAPAGE);
+	START_CRIT_SECTION();
+	hamming_meta_init(BufferGetPage(buffer), state->nbits);
+	MarkBufferDirty(buffer);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HAMMING_PHASE_SCAN);
+	result->heap_tuples =
+		table_index_build_scan(heap, index, info, true, true, add_row, state, NULL);
+	result->index_tuples = (double) state->rows;
+	finish_pages(state);
+	finish_meta(state);
+
+	if (RelationNeedsWAL(index))
+	{
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HAMMING_PHASE_LOG);
+		log_newpage_range(index, MAIN_FORKNUM, 0, RelationGetNumberOfBlocks(index), true);
+	}
+	MemoryContextDelete(state->context);
+	return result;
+}
+
+/* The index of an unlogged table as it is after a crash: the metapage. */
+void
+hamming_build_empty(Relation index)
+{
+	Buffer buffer = ReadBufferExtended(index, INIT_FORKNUM, P_NEW, RBM_NORMAL, NULL);
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	START_CRIT_SECTION();
+	hamming_meta_init(BufferGetPage(buffer), declared_bits(index));
+	MarkBufferDirty(buffer);
+	log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+}
+
+char *
+hamming_phase_name(int64 phase)
+{
+	switch (phase)
+	{
+		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
+			return "initializing";
+		case HAMMING_PHASE_SCAN:
+			return "scanning table";
+		case HAMMING_PHASE_LOG:
+			return "writing to the log";
+		default:
+			return NULL;
+	}
+}

@@ -1,0 +1,177 @@
+/*
+ * compact.c
+ *		Filling pages from those at the end, so that the file can be cut.
+ *
+ * Entries move from the last pages to the first ones with room.  A search that has visited
+ * the one and not yet the other would miss them: every move counts up the metapage's moves,
+ * in the same log record, and a search that finds the count changed starts again.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "commands/vacuum.h"
+#include "storage/freespace.h"
+#include "storage/lmgr.h"
+
+#include "../compat.h"
+#include "compact.h"
+
+/* it is done if at least this part of the pages is gained */
+#define WORTHWHILE_SHARE 10
+
+/* moves between two moments in which searches that wait for us can begin */
+#define MOVES_AT_A_TIME 16
+
+typedef struct Compaction
+{
+	IndexVacuumInfo		*info;
+	const HammingLayout *codes;
+	const HammingLayout *nulls;
+	BlockNumber			 low[2]; /* pages before have no room for codes, for NULLs */
+	BlockNumber			 high;	 /* pages behind are empty */
+} Compaction;
+
+/* What a page holds. */
+typedef struct Holding
+{
+	const HammingLayout *layout; /* NULL if it has no entries */
+	int					 count;
+} Holding;
+
+static Holding
+holding_of(const Compaction *compaction, Page page, BlockNumber block)
+{
+	Holding holding = {.layout = NULL, .count = 0};
+
+	hamming_check_page(compaction->info->index, page, block, compaction->codes, compaction->nulls);
+	if (!PageIsNew(page) && HammingPageGetHead(page)->count > 0)
+	{
+		holding.count = HammingPageGetHead(page)->count;
+		holding.layout =
+			HammingPageGetHead(page)->kind == HAMMING_CODES ? compaction->codes : compaction->nulls;
+	}
+	return holding;
+}
+
+static Holding
+look_at(const Compaction *compaction, BlockNumber block)
+{
+	Buffer buffer =
+		hamming_read(compaction->info->index, block, BUFFER_LOCK_SHARE, compaction->info->strategy);
+	Holding holding = holding_of(compaction, BufferGetPage(buffer), block);
+
+	UnlockReleaseBuffer(buffer);
+	return holding;
+}
+
+static bool
+has_room(Holding holding, const HammingLayout *layout)
+{
+	return holding.layout == NULL || (holding.layout == layout && holding.count < layout->capacity);
+}
+
+/*
+ * Moves what fits from the higher page to the lower.  Others may have added to either since
+ * we looked; then there may be nothing to do, and the caller looks again.  Locks are taken
+ * in the order low, high, metapage; nobody else holds two.
+ */
+static void
+move_entries(const Compaction *compaction, BlockNumber low, BlockNumber high,
+			 const HammingLayout *layout)
+{
+	Relation			 index = compaction->info->index;
+	BufferAccessStrategy how = compaction->info->strategy;
+	Buffer				 low_buffer = hamming_read(index, low, BUFFER_LOCK_EXCLUSIVE, how);
+	Buffer				 high_buffer = hamming_read(index, high, BUFFER_LOCK_EXCLUSIVE, how);
+	Holding				 to = holding_of(compaction, BufferGetPage(low_buffer), low);
+	Holding				 from = holding_of(compaction, BufferGetPage(high_buffer), high);
+	Size				 low_room;
+	Size				 high_room;
+
+	if (from.layout == layout && has_room(to, layout))
+	{
+		const int count = Min(from.count, layout->capacity - to.count);
+		const int flags = to.count == 0 ? GENERIC_XLOG_FULL_IMAGE : 0;
+		Buffer	  meta_buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, how);
+		GenericXLogState *xlog = GenericXLogStart(index);
+		Page			  low_page = GenericXLogRegisterBuffer(xlog, low_buffer, flags);
+		Page			  high_page = GenericXLogRegisterBuffer(xlog, high_buffer, 0);
+		Page			  meta_page = GenericXLogRegisterBuffer(xlog, meta_buffer, 0);
+
+		if (to.count == 0)
+			hamming_page_init(low_page, layout->kind);
+		for (int i = 0; i < count; i++)
+			hamming_page_copy(high_page, from.count - count + i, low_page, to.count + i, layout);
+		hamming_page_set_count(low_page, layout, to.count + count);
+		hamming_page_set_count(high_page, layout, from.count - count);
+		HammingPageGetMeta(meta_page)->moves++;
+		GenericXLogFinish(xlog);
+		UnlockReleaseBuffer(meta_buffer);
+	}
+	low_room = hamming_page_room(BufferGetPage(low_buffer), compaction->codes, compaction->nulls);
+	high_room = hamming_page_room(BufferGetPage(high_buffer), compaction->codes, compaction->nulls);
+	UnlockReleaseBuffer(high_buffer);
+	UnlockReleaseBuffer(low_buffer);
+	RecordPageWithFreeSpace(index, low, low_room);
+	RecordPageWithFreeSpace(index, high, high_room);
+}
+
+/* Does some moves; false if there are no more. */
+static bool
+move_some(Compaction *compaction)
+{
+	for (int moves = 0; moves < MOVES_AT_A_TIME;)
+	{
+		Holding		 from;
+		BlockNumber *low;
+
+		if (compaction->high <= HAMMING_FIRST_PAGE)
+			return false;
+		from = look_at(compaction, compaction->high);
+		if (from.layout == NULL)
+		{
+			compaction->high--;
+			continue;
+		}
+		low = &compaction->low[from.layout == compaction->codes ? 0 : 1];
+		while (*low < compaction->high && !has_room(look_at(compaction, *low), from.layout))
+			(*low)++;
+		if (*low >= compaction->high)
+			return false;
+		move_entries(compaction, *low, compaction->high, from.layout);
+		moves++;
+	}
+	return true;
+}
+
+static BlockNumber
+pages_for(const HammingLayout *layout, uint64 entries)
+{
+	return entries == 0 ? 0 : (BlockNumber) ((entries - 1) / layout->capacity + 1);
+}
+
+bool
+hamming_compact(IndexVacuumInfo *info, const HammingLayout *codes, const HammingLayout *nulls,
+				uint64 ncodes, uint64 nnulls)
+{
+	const BlockNumber pages = RelationGetNumberOfBlocks(info->index) - HAMMING_FIRST_PAGE;
+	const BlockNumber needed = pages_for(codes, ncodes) + pages_for(nulls, nnulls);
+	Compaction		  compaction = {.info = info,
+									.codes = codes,
+									.nulls = nulls,
+									.low = {HAMMING_FIRST_PAGE, HAMMING_FIRST_PAGE},
+									.high = pages};
+	bool			  more = true;
+
+	/* codes whose length was not known a moment ago are too new to be moved */
+	if (codes->capacity == 0 || pages <= needed || (pages - needed) < pages / WORTHWHILE_SHARE)
+		return false;
+	while (more)
+	{
+		vacuum_pause();
+		LockPage(info->index, HAMMING_METAPAGE, ExclusiveLock);
+		more = move_some(&compaction);
+		UnlockPage(info->index, HAMMING_METAPAGE, ExclusiveLock);
+	}
+	return true;
+}

@@ -1,0 +1,195 @@
+/*
+ * hamming.h
+ *		The hamming access method: its file format, and what its files share.
+ *
+ * Block 0 is the metapage.  Every other block holds entries: codes with the TIDs of their
+ * rows, or only TIDs, of rows whose code is NULL.  There is no order among pages or
+ * entries: a search reads them all.  src/README.md says why, and how pages change.
+ *
+ * All pages have the standard header, no special space, and after the header
+ *
+ * offset  size  field     meaning
+ *      0     2  kind      HAMMING_META, HAMMING_CODES or HAMMING_NULLS
+ *      2     2  count     entries on the page
+ *      4     2  reserved  zero
+ *      6     2  page_id   HAMMING_PAGE_ID, for programs that look at files
+ *
+ * The metapage has after that
+ *
+ * offset  size  field     meaning
+ *      0     4  magic     HAMMING_MAGIC
+ *      4     4  version   HAMMING_VERSION
+ *      8     4  nbits     length of the codes; 0 until the first one comes
+ *     12     4  reserved  zero
+ *     16     8  moves     counts the times that VACUUM moved entries to another page
+ *     24     8  codes     entries with a code, when the index was built or last vacuumed
+ *     32     8  nulls     entries without, likewise
+ *
+ * A page of entries has room for capacity entries of a code of B = ceil(nbits/8) bytes (0
+ * for NULL) and a TID: capacity = (page size - headers - 1) / (B + 6).  Each part is a column
+ * that starts where it would if the page were full:
+ *
+ *   floor(B/8) columns of 8-byte words: the codes' first words, their second words, ...
+ *   one column of the B mod 8 bytes that are left, if any
+ *   the TIDs, 6 bytes each, at the next even offset
+ *
+ * pd_lower is the end of the last TID.  What no entry uses is zero.  A block of zeros, which
+ * a crash may leave behind, counts as a page without entries.
+ */
+#ifndef UNIFDIAG_HAMMING_H
+#define UNIFDIAG_HAMMING_H
+
+#include "access/amapi.h"
+#include "access/generic_xlog.h"
+#include "nodes/execnodes.h"
+#include "storage/bufmgr.h"
+#include "storage/itemptr.h"
+#include "utils/rel.h"
+
+#include "../code/bithash.h"
+#include "../compat.h"
+
+#define HAMMING_MAGIC 0x48414d31 /* "HAM1" */
+#define HAMMING_VERSION 1
+#define HAMMING_PAGE_ID 0xFF88
+
+#define HAMMING_METAPAGE 0
+#define HAMMING_FIRST_PAGE 1
+
+/*
+ * Free space as the free space map has it, in steps of 32 bytes: a page with this much takes
+ * NULLs; one of codes is never said to have as much.
+ */
+#define HAMMING_ROOM_FOR_NULL (BLCKSZ - 64)
+#define HAMMING_MOST_ROOM_FOR_CODES (BLCKSZ - 96)
+
+/* strategy numbers of the operator class */
+#define HAMMING_DISTANCE_STRATEGY 1 /* bithash <~> bithash, for ORDER BY */
+#define HAMMING_BALL_STRATEGY 2		/* bithash <@ hamming_ball */
+#define HAMMING_STRATEGIES 2
+
+/* phases of a build, for pg_stat_progress_create_index; core has number 1 */
+#define HAMMING_PHASE_SCAN 2
+#define HAMMING_PHASE_LOG 3
+
+typedef enum HammingPageKind
+{
+	HAMMING_META = 1,
+	HAMMING_CODES = 2,
+	HAMMING_NULLS = 3
+} HammingPageKind;
+
+typedef struct HammingHead
+{
+	uint16 kind;
+	uint16 count;
+	uint16 reserved;
+	uint16 page_id;
+} HammingHead;
+
+typedef struct HammingMeta
+{
+	uint32 magic;
+	uint32 version;
+	uint32 nbits;
+	uint32 reserved;
+	uint64 moves;
+	uint64 codes;
+	uint64 nulls;
+} HammingMeta;
+
+StaticAssertDecl(sizeof(HammingHead) == 8, "the head is what the table says");
+StaticAssertDecl(offsetof(HammingMeta, moves) == 16, "the metapage is what the table says");
+StaticAssertDecl(sizeof(HammingMeta) == 40, "the metapage ends where the table does");
+StaticAssertDecl(sizeof(ItemPointerData) == 6, "a TID has six bytes");
+
+/* Where on a page of one kind things are. */
+typedef struct HammingLayout
+{
+	HammingPageKind kind;
+	int				nbytes;	  /* of a code; 0 if the kind is HAMMING_NULLS */
+	int				words;	  /* columns of whole words */
+	int				rest;	  /* bytes of the last column, 0 to 7 */
+	int				capacity; /* entries; 0 while the codes' length is not known */
+	int				tids;	  /* offset of the TIDs */
+} HammingLayout;
+
+/* An entry to be stored: its bits, or NULL, and the row. */
+typedef struct HammingEntry
+{
+	const uint8	   *bits;
+	ItemPointerData tid;
+} HammingEntry;
+
+#define HammingPageGetHead(page) ((HammingHead *) PageGetContents(page))
+#define HammingPageGetEntries(page) (PageGetContents(page) + sizeof(HammingHead))
+#define HammingPageGetMeta(page) ((HammingMeta *) HammingPageGetEntries(page))
+#define HammingPageGetTids(page, layout) ((ItemPointer) ((char *) (page) + (layout)->tids))
+#define HammingPageGetWords(page, layout, column) \
+	((uint8 *) HammingPageGetEntries(page) + (Size) (column) *8 * (layout)->capacity)
+#define HammingPageGetRest(page, layout) HammingPageGetWords(page, layout, (layout)->words)
+
+/* What a backend remembers of an index, in rd_amcache. */
+typedef struct HammingMemory
+{
+	int			nbits;							/* length of the codes, if it is known */
+	BlockNumber blocks;							/* number of buffers */
+	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER]; /* in which blocks were last found, or 0 */
+} HammingMemory;
+
+/* page.c */
+extern HammingLayout hamming_layout(HammingPageKind kind, int nbits);
+extern void			 hamming_page_init(Page page, HammingPageKind kind);
+extern void			 hamming_meta_init(Page page, int nbits);
+extern Buffer hamming_read(Relation index, BlockNumber block, int lock, BufferAccessStrategy how);
+extern HammingMeta hamming_read_meta(Relation index);
+extern void		   hamming_check_page(Relation index, Page page, BlockNumber block,
+									  const HammingLayout *codes, const HammingLayout *nulls);
+extern int		   hamming_page_count(Page page, HammingPageKind kind);
+extern void		   hamming_page_add(Page page, const HammingLayout *layout, HammingEntry entry);
+extern void
+hamming_page_copy(Page from, int source, Page to, int target, const HammingLayout *layout);
+extern void hamming_page_set_count(Page page, const HammingLayout *layout, int count);
+extern void hamming_page_get_code(Page page, const HammingLayout *layout, int entry, uint8 *bits);
+extern Size hamming_codes_room(const HammingLayout *codes, int count);
+extern Size hamming_page_room(Page page, const HammingLayout *codes, const HammingLayout *nulls);
+extern void
+hamming_corrupt(Relation index, BlockNumber block, const char *what) pg_attribute_noreturn();
+
+/* visit.c; search.h has the rest of it */
+extern HammingMemory *hamming_memory(Relation index, BlockNumber blocks);
+
+/* build.c */
+extern IndexBuildResult *hamming_build(Relation heap, Relation index, IndexInfo *info);
+extern void				 hamming_build_empty(Relation index);
+extern char				*hamming_phase_name(int64 phase);
+extern BitHashView		 hamming_code_of(Relation index, Datum value, int nbits);
+
+/* insert.c */
+extern bool hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
+						   Relation heap, IndexUniqueCheck check, bool unchanged, IndexInfo *info);
+
+/* scan.c */
+extern IndexScanDesc hamming_begin_scan(Relation index, int nkeys, int norderbys);
+extern void
+hamming_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
+extern bool	 hamming_get_tuple(IndexScanDesc scan, ScanDirection direction);
+extern int64 hamming_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap);
+extern void	 hamming_end_scan(IndexScanDesc scan);
+
+/* vacuum.c */
+extern IndexBulkDeleteResult *
+hamming_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+					IndexBulkDeleteCallback callback, void *state);
+extern IndexBulkDeleteResult *
+hamming_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
+
+/* cost.c */
+extern void
+hamming_cost_estimate(struct PlannerInfo *root, struct IndexPath *path, double loops, Cost *startup,
+					  Cost *total, Selectivity *selectivity, double *correlation, double *pages);
+
+/* validate.c */
+extern bool hamming_validate(Oid opclass);
+
+#endif /* UNIFDIAG_HAMMING_H */

@@ -1,0 +1,229 @@
+/*
+ * page.c
+ *		Pages of a hamming index: where things are, and the checks that come before
+ *		anything on a page is believed.
+ */
+#include "postgres.h"
+
+#include "storage/bufpage.h"
+
+#include "../compat.h"
+#include "hamming.h"
+
+#define ENTRIES_OFFSET (MAXALIGN(SizeOfPageHeaderData) + sizeof(HammingHead))
+
+/* The layout of one kind of page.  No code fits on any page before their length is known. */
+HammingLayout
+hamming_layout(HammingPageKind kind, int nbits)
+{
+	HammingLayout layout;
+	const int	  nbytes = kind == HAMMING_CODES ? BITHASH_BYTES(nbits) : 0;
+	const int	  room = BLCKSZ - (int) ENTRIES_OFFSET - 1;
+
+	layout.kind = kind;
+	layout.nbytes = nbytes;
+	layout.words = nbytes / 8;
+	layout.rest = nbytes % 8;
+	layout.capacity = room / (nbytes + (int) sizeof(ItemPointerData));
+	if (kind == HAMMING_CODES && nbits == 0)
+		layout.capacity = 0;
+	layout.tids = (int) SHORTALIGN(ENTRIES_OFFSET + layout.capacity * nbytes);
+	return layout;
+}
+
+void
+hamming_page_init(Page page, HammingPageKind kind)
+{
+	HammingHead *head;
+
+	PageInit(page, BLCKSZ, 0);
+	head = HammingPageGetHead(page);
+	head->kind = kind;
+	head->page_id = HAMMING_PAGE_ID;
+	((PageHeader) page)->pd_lower = ENTRIES_OFFSET;
+}
+
+void
+hamming_meta_init(Page page, int nbits)
+{
+	HammingMeta *meta = HammingPageGetMeta(page);
+
+	hamming_page_init(page, HAMMING_META);
+	meta->magic = HAMMING_MAGIC;
+	meta->version = HAMMING_VERSION;
+	meta->nbits = nbits;
+	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
+}
+
+/* A block's buffer, pinned, and locked unless lock is BUFFER_LOCK_UNLOCK. */
+Buffer
+hamming_read(Relation index, BlockNumber block, int lock, BufferAccessStrategy how)
+{
+	Buffer buffer = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL, how);
+
+	if (lock != BUFFER_LOCK_UNLOCK)
+		LockBuffer(buffer, lock);
+	return buffer;
+}
+
+void
+hamming_corrupt(Relation index, BlockNumber block, const char *what)
+{
+	ereport(ERROR, errcode(ERRCODE_INDEX_CORRUPTED),
+			errmsg("index \"%s\" is corrupt in block %u: %s", RelationGetRelationName(index), block,
+				   what),
+			errhint("Please REINDEX it."));
+}
+
+/* The head of a page that is not new, after checking that the page is ours. */
+static HammingHead *
+checked_head(Relation index, Page page, BlockNumber block)
+{
+	if (((PageHeader) page)->pd_special != BLCKSZ ||
+		HammingPageGetHead(page)->page_id != HAMMING_PAGE_ID)
+		hamming_corrupt(index, block, "it is not a page of a hamming index");
+	return HammingPageGetHead(page);
+}
+
+HammingMeta
+hamming_read_meta(Relation index)
+{
+	Buffer		buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_SHARE, NULL);
+	Page		page = BufferGetPage(buffer);
+	HammingMeta meta;
+
+	if (PageIsNew(page) || checked_head(index, page, HAMMING_METAPAGE)->kind != HAMMING_META)
+		hamming_corrupt(index, HAMMING_METAPAGE, "it is not a metapage");
+	meta = *HammingPageGetMeta(page);
+	UnlockReleaseBuffer(buffer);
+
+	if (meta.magic != HAMMING_MAGIC)
+		hamming_corrupt(index, HAMMING_METAPAGE, "the metapage has a wrong magic number");
+	if (meta.version != HAMMING_VERSION)
+		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("index \"%s\" has format version %u, and this library knows version %u",
+					   RelationGetRelationName(index), meta.version, HAMMING_VERSION),
+				errhint("Please REINDEX it."));
+	if (meta.nbits > BITHASH_MAX_BITS)
+		hamming_corrupt(index, HAMMING_METAPAGE, "the metapage has an impossible code length");
+	return meta;
+}
+
+/*
+ * Makes sure that a page of entries is one, and that its entries lie on it.  Done before
+ * anything else with every page: reading on would go astray.  Who found no code length in
+ * the metapage may still meet codes that came later, and cannot check them.
+ */
+void
+hamming_check_page(Relation index, Page page, BlockNumber block, const HammingLayout *codes,
+				   const HammingLayout *nulls)
+{
+	const HammingLayout *layout;
+	HammingHead			*head;
+
+	if (PageIsNew(page))
+		return;
+	head = checked_head(index, page, block);
+	if (head->kind != HAMMING_CODES && head->kind != HAMMING_NULLS)
+		hamming_corrupt(index, block, "it is not a page of entries");
+	layout = head->kind == HAMMING_CODES ? codes : nulls;
+	if (layout->capacity == 0)
+		return;
+	if (head->count > layout->capacity)
+		hamming_corrupt(index, block, "it has more entries than there is room for");
+	if (head->count > 0 &&
+		((PageHeader) page)->pd_lower != layout->tids + head->count * sizeof(ItemPointerData))
+		hamming_corrupt(index, block, "its entries do not end where its header says");
+}
+
+/* The number of entries of that kind on a page. */
+int
+hamming_page_count(Page page, HammingPageKind kind)
+{
+	if (PageIsNew(page) || HammingPageGetHead(page)->kind != kind)
+		return 0;
+	return HammingPageGetHead(page)->count;
+}
+
+/* Sets the number of entries; behind them all is zero, if there was anything. */
+void
+hamming_page_set_count(Page page, const HammingLayout *layout, int count)
+{
+	HammingHead *head = HammingPageGetHead(page);
+	const int	 gone = head->count - count;
+
+	if (gone > 0)
+	{
+		for (int column = 0; column < layout->words; column++)
+			memset(HammingPageGetWords(page, layout, column) + count * 8, 0, gone * 8);
+		memset(HammingPageGetRest(page, layout) + count * layout->rest, 0, gone * layout->rest);
+		memset(HammingPageGetTids(page, layout) + count, 0, gone * sizeof(ItemPointerData));
+	}
+	head->count = count;
+	((PageHeader) page)->pd_lower = layout->tids + count * (int) sizeof(ItemPointerData);
+}
+
+/* Adds an entry to a page that has room for it. */
+void
+hamming_page_add(Page page, const HammingLayout *layout, HammingEntry entry)
+{
+	const int count = HammingPageGetHead(page)->count;
+
+	Assert(HammingPageGetHead(page)->kind == layout->kind && count < layout->capacity);
+	for (int column = 0; column < layout->words; column++)
+		memcpy(HammingPageGetWords(page, layout, column) + count * 8, entry.bits + column * 8, 8);
+	if (layout->rest > 0)
+		memcpy(HammingPageGetRest(page, layout) + count * layout->rest,
+			   entry.bits + layout->words * 8, layout->rest);
+	HammingPageGetTids(page, layout)[count] = entry.tid;
+	hamming_page_set_count(page, layout, count + 1);
+}
+
+/* Copies an entry over another place, on the same page or on another. */
+void
+hamming_page_copy(Page from, int source, Page to, int target, const HammingLayout *layout)
+{
+	for (int column = 0; column < layout->words; column++)
+		memcpy(HammingPageGetWords(to, layout, column) + target * 8,
+			   HammingPageGetWords(from, layout, column) + source * 8, 8);
+	memcpy(HammingPageGetRest(to, layout) + target * layout->rest,
+		   HammingPageGetRest(from, layout) + source * layout->rest, layout->rest);
+	HammingPageGetTids(to, layout)[target] = HammingPageGetTids(from, layout)[source];
+}
+
+/* The code of an entry, as the bytes of its bithash. */
+void
+hamming_page_get_code(Page page, const HammingLayout *layout, int entry, uint8 *bits)
+{
+	for (int column = 0; column < layout->words; column++)
+		memcpy(bits + column * 8, HammingPageGetWords(page, layout, column) + entry * 8, 8);
+	memcpy(bits + layout->words * 8, HammingPageGetRest(page, layout) + entry * layout->rest,
+		   layout->rest);
+}
+
+/* What the free space map should know of a page with that many codes, in bytes. */
+Size
+hamming_codes_room(const HammingLayout *codes, int count)
+{
+	return Min((codes->capacity - count) * (codes->nbytes + sizeof(ItemPointerData)),
+			   HAMMING_MOST_ROOM_FOR_CODES);
+}
+
+/*
+ * The same of any page.  Only pages that take NULLs have HAMMING_ROOM_FOR_NULL: those of
+ * NULLs with room left, and those without any entry, which take either kind.
+ */
+Size
+hamming_page_room(Page page, const HammingLayout *codes, const HammingLayout *nulls)
+{
+	const HammingHead *head;
+
+	if (PageIsNew(page))
+		return HAMMING_ROOM_FOR_NULL;
+	head = HammingPageGetHead(page);
+	if (head->count == 0)
+		return HAMMING_ROOM_FOR_NULL;
+	if (head->kind == HAMMING_NULLS)
+		return head->count < nulls->capacity ? HAMMING_ROOM_FOR_NULL : 0;
+	return hamming_codes_room(codes, head->count);
+}

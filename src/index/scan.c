@@ -1,0 +1,157 @@
+/*
+ * scan.c
+ *		Scans of a hamming index: the executor's keys become a search.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "nodes/tidbitmap.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "../compat.h"
+#include "search.h"
+
+typedef struct HammingScan
+{
+	MemoryContext  context; /* of the keys' values */
+	HammingSearch *search;
+	bool		   nothing; /* a condition is NULL */
+} HammingScan;
+
+IndexScanDesc
+hamming_begin_scan(Relation index, int nkeys, int norderbys)
+{
+	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
+	HammingScan	 *state = palloc(sizeof(HammingScan));
+
+	state->context =
+		AllocSetContextCreate(CurrentMemoryContext, "hamming scan keys", ALLOCSET_SMALL_SIZES);
+	state->search = hamming_search_create(index);
+	state->nothing = true;
+	scan->opaque = state;
+	if (norderbys > 0)
+	{
+		scan->xs_orderbyvals = palloc0(sizeof(Datum) * norderbys);
+		scan->xs_orderbynulls = palloc0(sizeof(bool) * norderbys);
+	}
+	return scan;
+}
+
+/* Reads what the keys ask for; false if one is NULL, which no row fulfils. */
+static bool
+read_question(IndexScanDesc scan, HammingQuestion *question)
+{
+	HammingBall **balls = palloc(sizeof(HammingBall *) * Max(scan->numberOfKeys, 1));
+
+	memset(question, 0, sizeof(*question));
+	for (int i = 0; i < scan->numberOfKeys; i++)
+	{
+		ScanKey key = &scan->keyData[i];
+
+		Assert(key->sk_strategy == HAMMING_BALL_STRATEGY);
+		if ((key->sk_flags & SK_ISNULL) != 0)
+			return false;
+		balls[i] = DatumGetHammingBall(key->sk_argument);
+	}
+	question->balls = balls;
+	question->nballs = scan->numberOfKeys;
+	question->ordered = scan->numberOfOrderBys > 0;
+	if (question->ordered)
+	{
+		ScanKey key = &scan->orderByData[0];
+
+		Assert(key->sk_strategy == HAMMING_DISTANCE_STRATEGY);
+		question->query_is_null = (key->sk_flags & SK_ISNULL) != 0;
+		if (!question->query_is_null)
+			question->query = DatumGetBitHashView(key->sk_argument);
+	}
+	return true;
+}
+
+void
+hamming_rescan(IndexScanDesc scan, ScanKey keys, int nkeys pg_attribute_unused(), ScanKey orderbys,
+			   int norderbys pg_attribute_unused())
+{
+	HammingScan	   *state = scan->opaque;
+	HammingQuestion question;
+	MemoryContext	caller;
+
+	if (keys != NULL && scan->numberOfKeys > 0)
+		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+	if (orderbys != NULL && scan->numberOfOrderBys > 0)
+		memmove(scan->orderByData, orderbys, scan->numberOfOrderBys * sizeof(ScanKeyData));
+	MemoryContextReset(state->context);
+	caller = MemoryContextSwitchTo(state->context);
+	state->nothing = !read_question(scan, &question);
+	MemoryContextSwitchTo(caller);
+	if (!state->nothing)
+	{
+		hamming_search_start(state->search, &question);
+		count_index_scan(scan);
+	}
+}
+
+/*
+ * Rows may be vacuumed away between our finding them and their being looked at, and others
+ * take their places: only a snapshot by which those cannot be seen makes this safe.
+ */
+static void
+check_snapshot(IndexScanDesc scan)
+{
+	if (!IsMVCCSnapshot(scan->xs_snapshot))
+		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("index \"%s\" cannot be scanned with a non-MVCC snapshot",
+					   RelationGetRelationName(scan->indexRelation)));
+}
+
+bool
+hamming_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unused())
+{
+	HammingScan *state = scan->opaque;
+	uint64		 key;
+
+	Assert(ScanDirectionIsForward(direction));
+	check_snapshot(scan);
+	if (state->nothing || !hamming_search_next(state->search, &key))
+		return false;
+	ItemPointerSet(&scan->xs_heaptid, KEY_BLOCK(key), KEY_OFFSET(key));
+	scan->xs_recheck = false;
+	if (scan->numberOfOrderBys > 0)
+	{
+		scan->xs_orderbynulls[0] = KEY_DISTANCE(key) == NULL_DISTANCE;
+		scan->xs_orderbyvals[0] = Int32GetDatum((int32) KEY_DISTANCE(key));
+		/* rows at the same distance are sorted by further distances, from 0, by the executor */
+		scan->xs_recheckorderby = scan->numberOfOrderBys > 1;
+	}
+	return true;
+}
+
+int64
+hamming_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+{
+	HammingScan *state = scan->opaque;
+	int64		 count = 0;
+	uint64		 key;
+
+	check_snapshot(scan);
+	while (!state->nothing && hamming_search_next(state->search, &key))
+	{
+		ItemPointerData tid;
+
+		ItemPointerSet(&tid, KEY_BLOCK(key), KEY_OFFSET(key));
+		tbm_add_tuples(bitmap, &tid, 1, false);
+		count++;
+	}
+	return count;
+}
+
+void
+hamming_end_scan(IndexScanDesc scan)
+{
+	HammingScan *state = scan->opaque;
+
+	MemoryContextDelete(state->context);
+}

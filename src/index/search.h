@@ -1,0 +1,51 @@
+/*
+ * search.h
+ *		The nearest entries of a hamming index, some at a time.
+ *
+ * Results are keys that contain all there is to say and compare as they should be
+ * returned: distance, block and offset of the row, from the highest bits down.
+ */
+#ifndef UNIFDIAG_SEARCH_H
+#define UNIFDIAG_SEARCH_H
+
+#include "../code/ball.h"
+#include "hamming.h"
+
+/* the distance of a NULL code, or from a NULL query: behind all others */
+#define NULL_DISTANCE 0xFFFF
+
+StaticAssertDecl(BITHASH_MAX_BITS < NULL_DISTANCE, "no distance is taken for NULL");
+
+#define KEY_DISTANCE(key) ((uint32) ((key) >> 48))
+#define KEY_BLOCK(key) ((BlockNumber) ((key) >> 16))
+#define KEY_OFFSET(key) ((OffsetNumber) ((key) &0xFFFF))
+
+/* What is searched for, and where the search has come. */
+typedef struct HammingSearch HammingSearch;
+
+/* What is asked for; whoever gives it keeps what it points to. */
+typedef struct HammingQuestion
+{
+	bool		  ordered; /* by distance from query; else in any order */
+	bool		  query_is_null;
+	BitHashView	  query;
+	int			  nballs; /* only codes in all of these; with any, no NULL codes */
+	HammingBall **balls;
+} HammingQuestion;
+
+extern HammingSearch *hamming_search_create(Relation index);
+extern void			  hamming_search_start(HammingSearch *search, const HammingQuestion *question);
+
+/* the next key; false if there is none */
+extern bool hamming_search_next(HammingSearch *search, uint64 *key);
+
+/* passes over all pages that it takes to return that many entries */
+extern double hamming_search_passes(double rows);
+
+/* calls visit for each page of entries, and again from the start if entries have moved */
+typedef void (*HammingPageVisitor)(void *state, Page page, BlockNumber block);
+
+extern void
+hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor visit, void *state);
+
+#endif /* UNIFDIAG_SEARCH_H */
