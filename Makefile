@@ -60,6 +60,8 @@ REGRESS = \
 	bithash_order \
 	distance \
 	selectivity \
+	hamming \
+	hamming_oracle \
 	sketcher \
 	sketcher_errors
 REGRESS_OPTS = --load-extension=$(EXTENSION)

@@ -215,7 +215,7 @@ CREATE OPERATOR <@ (
 COMMENT ON OPERATOR <@ (bithash, hamming_ball) IS 'whether the code lies in the ball';
 
 CREATE FUNCTION hamming_handler(internal) RETURNS index_am_handler
-	AS 'MODULE_PATHNAME' LANGUAGE C;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION hamming_handler(internal) IS 'handler of the hamming access method';
 CREATE ACCESS METHOD hamming TYPE INDEX HANDLER hamming_handler;
 COMMENT ON ACCESS METHOD hamming IS 'exact nearest binary codes, in order of distance';

@@ -2,7 +2,9 @@
  * compact.c
  *		Filling pages from those at the end, so that the file can be cut.
  *
- * Entries move from the last pages to the first ones with room.  A search that has visited
+ * Entries move from the last pages to the first ones with room: in three stages, codes to
+ * pages of codes, NULLs to pages of NULLs, then what is left at the end to empty pages.  A
+ * search that has visited
  * the one and not yet the other would miss them: every move counts up the metapage's moves,
  * in the same log record, and a search that finds the count changed starts again.
  */
@@ -27,8 +29,11 @@ typedef struct Compaction
 	IndexVacuumInfo		*info;
 	const HammingLayout *codes;
 	const HammingLayout *nulls;
-	BlockNumber			 low[2]; /* pages before have no room for codes, for NULLs */
-	BlockNumber			 high;	 /* pages behind are empty */
+
+	/* a stage's: entries of one kind to pages of that kind, or if NULL any to empty pages */
+	const HammingLayout *kind;
+	BlockNumber			 low;  /* pages before have no room */
+	BlockNumber			 high; /* pages behind have nothing to move */
 } Compaction;
 
 /* What a page holds. */
@@ -65,22 +70,32 @@ look_at(const Compaction *compaction, BlockNumber block)
 }
 
 static bool
-has_room(Holding holding, const HammingLayout *layout)
+has_room(const Compaction *compaction, Holding holding)
 {
-	return holding.layout == NULL || (holding.layout == layout && holding.count < layout->capacity);
+	if (compaction->kind == NULL)
+		return holding.layout == NULL;
+	return holding.layout == compaction->kind && holding.count < holding.layout->capacity;
+}
+
+static bool
+can_move(const Compaction *compaction, Holding holding)
+{
+	return holding.layout != NULL &&
+		   (compaction->kind == NULL || holding.layout == compaction->kind);
 }
 
 /*
- * Moves what fits from the higher page to the lower.  Others may have added to either since
+ * Moves what fits from the high page to the low one.  Others may have added to either since
  * we looked; then there may be nothing to do, and the caller looks again.  Locks are taken
  * in the order low, high, metapage; nobody else holds two.
  */
 static void
-move_entries(const Compaction *compaction, BlockNumber low, BlockNumber high,
-			 const HammingLayout *layout)
+move_entries(const Compaction *compaction)
 {
 	Relation			 index = compaction->info->index;
 	BufferAccessStrategy how = compaction->info->strategy;
+	const BlockNumber	 low = compaction->low;
+	const BlockNumber	 high = compaction->high;
 	Buffer				 low_buffer = hamming_read(index, low, BUFFER_LOCK_EXCLUSIVE, how);
 	Buffer				 high_buffer = hamming_read(index, high, BUFFER_LOCK_EXCLUSIVE, how);
 	Holding				 to = holding_of(compaction, BufferGetPage(low_buffer), low);
@@ -88,11 +103,12 @@ move_entries(const Compaction *compaction, BlockNumber low, BlockNumber high,
 	Size				 low_room;
 	Size				 high_room;
 
-	if (from.layout == layout && has_room(to, layout))
+	if (can_move(compaction, from) && has_room(compaction, to))
 	{
-		const int count = Min(from.count, layout->capacity - to.count);
-		const int flags = to.count == 0 ? GENERIC_XLOG_FULL_IMAGE : 0;
-		Buffer	  meta_buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, how);
+		const HammingLayout *layout = from.layout;
+		const int			 count = Min(from.count, layout->capacity - to.count);
+		const int			 flags = to.count == 0 ? GENERIC_XLOG_FULL_IMAGE : 0;
+		Buffer meta_buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, how);
 		GenericXLogState *xlog = GenericXLogStart(index);
 		Page			  low_page = GenericXLogRegisterBuffer(xlog, low_buffer, flags);
 		Page			  high_page = GenericXLogRegisterBuffer(xlog, high_buffer, 0);
@@ -116,32 +132,40 @@ move_entries(const Compaction *compaction, BlockNumber low, BlockNumber high,
 	RecordPageWithFreeSpace(index, high, high_room);
 }
 
-/* Does some moves; false if there are no more. */
+/* Does some moves; false if there are no more in this stage. */
 static bool
 move_some(Compaction *compaction)
 {
-	for (int moves = 0; moves < MOVES_AT_A_TIME;)
+	for (int moves = 0; moves < MOVES_AT_A_TIME; moves++)
 	{
-		Holding		 from;
-		BlockNumber *low;
-
-		if (compaction->high <= HAMMING_FIRST_PAGE)
-			return false;
-		from = look_at(compaction, compaction->high);
-		if (from.layout == NULL)
-		{
+		while (compaction->low < compaction->high &&
+			   !can_move(compaction, look_at(compaction, compaction->high)))
 			compaction->high--;
-			continue;
-		}
-		low = &compaction->low[from.layout == compaction->codes ? 0 : 1];
-		while (*low < compaction->high && !has_room(look_at(compaction, *low), from.layout))
-			(*low)++;
-		if (*low >= compaction->high)
+		while (compaction->low < compaction->high &&
+			   !has_room(compaction, look_at(compaction, compaction->low)))
+			compaction->low++;
+		if (compaction->low >= compaction->high)
 			return false;
-		move_entries(compaction, *low, compaction->high, from.layout);
-		moves++;
+		move_entries(compaction);
 	}
 	return true;
+}
+
+static void
+run_stage(Compaction *compaction, const HammingLayout *kind)
+{
+	bool more = true;
+
+	compaction->kind = kind;
+	compaction->low = HAMMING_FIRST_PAGE;
+	compaction->high = RelationGetNumberOfBlocks(compaction->info->index) - 1;
+	while (more)
+	{
+		vacuum_pause();
+		LockPage(compaction->info->index, HAMMING_METAPAGE, ExclusiveLock);
+		more = move_some(compaction);
+		UnlockPage(compaction->info->index, HAMMING_METAPAGE, ExclusiveLock);
+	}
 }
 
 static BlockNumber
@@ -156,22 +180,13 @@ hamming_compact(IndexVacuumInfo *info, const HammingLayout *codes, const Hamming
 {
 	const BlockNumber pages = RelationGetNumberOfBlocks(info->index) - HAMMING_FIRST_PAGE;
 	const BlockNumber needed = pages_for(codes, ncodes) + pages_for(nulls, nnulls);
-	Compaction		  compaction = {.info = info,
-									.codes = codes,
-									.nulls = nulls,
-									.low = {HAMMING_FIRST_PAGE, HAMMING_FIRST_PAGE},
-									.high = pages};
-	bool			  more = true;
+	Compaction		  compaction = {.info = info, .codes = codes, .nulls = nulls};
 
 	/* codes whose length was not known a moment ago are too new to be moved */
 	if (codes->capacity == 0 || pages <= needed || (pages - needed) < pages / WORTHWHILE_SHARE)
 		return false;
-	while (more)
-	{
-		vacuum_pause();
-		LockPage(info->index, HAMMING_METAPAGE, ExclusiveLock);
-		more = move_some(&compaction);
-		UnlockPage(info->index, HAMMING_METAPAGE, ExclusiveLock);
-	}
+	run_stage(&compaction, codes);
+	run_stage(&compaction, nulls);
+	run_stage(&compaction, NULL);
 	return true;
 }

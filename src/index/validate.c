@@ -41,7 +41,7 @@ validate_operator(const char *name, Form_pg_amop member, Oid key_type)
 	{
 		case HAMMING_DISTANCE_STRATEGY:
 			if (member->amoppurpose != AMOP_ORDER)
-				return complain(name, operation, "as a search operation, but it is a distance");
+				return complain(name, operation, "as a search operator, but it is a distance");
 			if (member->amoprighttype != key_type)
 				return complain(name, operation, "as a distance from another type");
 			if (!opfamily_can_sort_type(member->amopsortfamily, INT4OID) ||
@@ -51,7 +51,7 @@ validate_operator(const char *name, Form_pg_amop member, Oid key_type)
 			break;
 		case HAMMING_BALL_STRATEGY:
 			if (member->amoppurpose != AMOP_SEARCH)
-				return complain(name, operation, "as an ordering operation, but it is a condition");
+				return complain(name, operation, "as an ordering operator, but it is a condition");
 			break;
 		default:
 			return complain(name, operation, "with an invalid strategy number");
