@@ -66,6 +66,12 @@ REGRESS = \
 	sketcher_errors
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
+ISOLATION = \
+	insert_scan \
+	insert_vacuum \
+	vacuum_scan
+ISOLATION_OPTS = --inputdir=test --load-extension=$(EXTENSION)
+
 EXTRA_CLEAN = test/output test/unit/build
 
 PG_CONFIG ?= pg_config

@@ -2,7 +2,7 @@
 SET client_min_messages = warning;
 
 CREATE FUNCTION code(i bigint, bits int DEFAULT 64) RETURNS bithash LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-	$$ SELECT left(string_agg((('x' || md5(format('%s.%s', i, k)))::bit(128))::text, ''), bits)::bithash FROM generate_series(0, (bits - 1) / 128) k $$;
+	$$ SELECT left(string_agg((('x' || md5(format('%s.%s', i, k)))::bit(128))::text, ''), bits)::public.bithash FROM generate_series(0, (bits - 1) / 128) k $$;
 
 CREATE TABLE items (id int PRIMARY KEY, label int, code bithash(64));
 INSERT INTO items SELECT i, i % 10, code(i) FROM generate_series(1, 20000) i;

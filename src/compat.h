@@ -52,6 +52,13 @@ struct Node;
 	tuplesort_getdatum(state, true, value, isnull, NULL)
 #endif
 
+/* from 17 on what maintains indexes sees no other schema than pg_catalog */
+#if PG_VERSION_NUM >= 170000
+#define restrict_search_path() RestrictSearchPath()
+#else
+#define restrict_search_path() ((void) 0)
+#endif
+
 /* 18 brought this specifier, tells the delays of VACUUM and ANALYZE apart, counts searches */
 #if PG_VERSION_NUM >= 180000
 #define vacuum_pause() vacuum_delay_point(false)

@@ -335,6 +335,7 @@ hamming_check(PG_FUNCTION_ARGS)
 	GetUserIdAndSecContext(&user, &security);
 	SetUserIdAndSecContext(heap->rd_rel->relowner, security | SECURITY_RESTRICTED_OPERATION);
 	settings = NewGUCNestLevel();
+	restrict_search_path();
 
 	inspect(&inspection, index);
 	if (with_table)

@@ -153,8 +153,7 @@ extern void hamming_page_set_count(Page page, const HammingLayout *layout, int c
 extern void hamming_page_get_code(Page page, const HammingLayout *layout, int entry, uint8 *bits);
 extern Size hamming_codes_room(const HammingLayout *codes, int count);
 extern Size hamming_page_room(Page page, const HammingLayout *codes, const HammingLayout *nulls);
-extern void
-hamming_corrupt(Relation index, BlockNumber block, const char *what) pg_attribute_noreturn();
+pg_noreturn extern void hamming_corrupt(Relation index, BlockNumber block, const char *what);
 
 /* visit.c; search.h has the rest of it */
 extern HammingMemory *hamming_memory(Relation index, BlockNumber blocks);
