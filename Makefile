@@ -1,8 +1,9 @@
 # unifdiag, a PostgreSQL extension.
 #
 # all, install, installcheck, clean   as in any PGXS extension, for the server of PG_CONFIG
-# test, demo, bench, lint, sanitize   install what they lack; test and demo use a throwaway
-#                                     server of their own and leave nothing running
+# test, demo, bench, soak, lint, sanitize
+#                                     install what they lack; use throwaway servers of their own
+#                                     and leave nothing running
 
 EXTENSION = unifdiag
 MODULE_big = unifdiag
@@ -82,7 +83,7 @@ SERVER_HEADERS := $(wildcard $(shell $(PG_CONFIG) --includedir-server 2>/dev/nul
 all:
 export PG_CONFIG
 
-.PHONY: test demo bench lint sanitize
+.PHONY: test demo bench soak lint sanitize
 
 test:
 	test/setup $@
@@ -95,6 +96,12 @@ demo:
 bench:
 	test/setup $@
 	test/sandbox test/bench/run
+
+# the tests of crashes, replicas and concurrency for many minutes instead of seconds
+soak:
+	test/setup test
+	BUILD_FLAGS=-DUSE_ASSERT_CHECKING UNIFDIAG_KILLS=100 UNIFDIAG_SECONDS=300 \
+		TESTS='test/t/011*.pl test/t/012*.pl test/t/013*.pl' test/sandbox test/suite
 
 lint:
 	test/setup $@

@@ -1,0 +1,130 @@
+# Damaged pages of a hamming index: errors that name the block, and never a crash.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('corrupt');
+$node->init;
+# nobody may rewrite the pages that we damage
+$node->append_conf('postgresql.conf', "autovacuum = off\nrestart_after_crash = off\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION unifdiag;
+	CREATE TABLE items AS SELECT i AS id, CASE WHEN i % 10 > 0 THEN ('x' || left(md5(i::text), 18))::bit(72)::bithash END AS code FROM generate_series(1, 4000) i;
+	CREATE INDEX items_code ON items USING hamming (code);
+	SELECT hamming_check('items_code');
+});
+my $path = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('items_code')});
+my $size = 8192;
+$node->stop;
+my $good = slurp_file($path);
+
+sub write_file
+{
+	my ($content) = @_;
+	open my $file, '>:raw', $path or die "$path: $!";
+	print $file $content or die;
+	close $file or die;
+	return;
+}
+
+# What the statements say of an index whose file has these bytes at this place.
+sub errors_with
+{
+	my ($offset, $bytes, @statements) = @_;
+	my $bad = $good;
+	substr($bad, $offset, length $bytes) = $bytes;
+	write_file($bad);
+	$node->start;
+	my @errors;
+	foreach my $statement (@statements)
+	{
+		my (undef, undef, $error) = $node->psql('postgres', $statement, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+		push @errors, $error;
+	}
+	$node->stop;
+	return @errors;
+}
+
+my $search = q{SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM items ORDER BY code <~> ('x' || repeat('5', 18))::bit(72)::bithash) q};
+my $within = q{SET enable_seqscan = off; SELECT count(*) FROM items WHERE hamming_within(code, ('x' || repeat('5', 18))::bit(72)::bithash, 20)};
+my $check = q{SELECT hamming_check('items_code')};
+my $insert = q{INSERT INTO items VALUES (0, ('x' || repeat('5', 18))::bit(72)::bithash)};
+my $block = 2 * $size;
+
+# byte, new value, and what the check must say of it
+my @cases = (
+	[ 'metapage: magic number', 32, pack('V', 1), qr/XX002.*block 0: the metapage has a wrong magic number/ ],
+	[ 'metapage: version', 36, pack('V', 2), qr/0A000.*has format version 2, and this library knows version 1/ ],
+	[ 'metapage: code length', 40, pack('V', 70000), qr/XX002.*block 0: the metapage has an impossible code length/ ],
+	[ 'metapage: kind', 24, pack('v', 2), qr/XX002.*block 0: it is not a metapage/ ],
+	[ 'page identifier', $block + 30, pack('v', 0), qr/XX002.*block 2: it is not a page of a hamming index/ ],
+	[ 'special space', $block + 16, pack('v', 8000), qr/XX00[12].*block 2/ ],
+	[ 'kind', $block + 24, pack('v', 7), qr/XX002.*block 2: it is not a page of entries/ ],
+	[ 'count', $block + 26, pack('v', 60000), qr/XX002.*block 2: it has more entries than there is room for/ ],
+	[ 'lower count', $block + 26, pack('v', 3), qr/XX002.*block 2: its entries do not end where its header says/ ],
+	[ 'pd_lower', $block + 12, pack('v', 100), qr/XX00[12].*block 2/ ],
+	[ 'whole page', $block, "\xa5" x $size, qr/XX00[12].*block 2/ ],
+);
+foreach my $case (@cases)
+{
+	my ($what, $offset, $bytes, $expected) = @$case;
+	my @errors = errors_with($offset, $bytes, $check, $search, $within, $insert);
+	like($errors[0], $expected, "$what: the check finds it");
+	like($errors[1], $expected, "$what: a search finds it");
+	like($errors[2], $expected, "$what: a condition finds it");
+}
+
+# of these only the check knows: a search has no way to see them
+my $capacity = int(($size - 33) / 15);
+my $tids = 32 + 9 * $capacity;
+$tids++ if $tids % 2;
+my ($error) = errors_with($block + $tids, pack('vvv', 0, 60000, 1), $check);
+like($error, qr/XX002.*block 2: an entry points outside of the table/, 'a TID outside of the table');
+($error) = errors_with($block + $tids, pack('vvv', 0, 0, 0), $check);
+like($error, qr/XX002.*block 2: an entry points outside of the table/, 'a TID that is none');
+my $first = substr($good, $block + $tids, 6);
+my $second = substr($good, $block + $tids + 6, 6);
+my ($high, $low, $offset) = unpack('vvv', $first);
+($error) = errors_with($block + $tids + 6, $first, $check);
+like($error, qr/XX002.*row \($low,$offset\) is indexed (twice|with another code)/, 'a row indexed twice');
+($error) = errors_with($block + 32, pack('Q', 0), $check);
+like($error, qr/XX002.*row \($low,$offset\) is indexed with another code/, 'a wrong code');
+($high, $low, $offset) = unpack('vvv', $second);
+($error) = errors_with($block + $tids + 6, pack('vvv', 0, 0, 200), $check);
+like($error, qr/XX002.*row \($low,$offset\) is not indexed/, 'a row that is not indexed');
+# the last page of codes is not full
+my $last = int(3600 / $capacity) + 1;
+($error) = errors_with($last * $size + 32 + 8 * ($capacity - 1), 'x', $check);
+like($error, qr/XX002.*block $last: there is something behind its entries/, 'something behind the entries');
+
+# a block of zeros, as a crash may leave it, is a page without entries: rows are missing
+($error) = errors_with($block, "\0" x $size, $check);
+like($error, qr/XX002.*is not indexed/, 'a block of zeros');
+
+# damage at random: whatever comes of it, no crash
+srand(20180415);
+foreach my $round (1 .. 25)
+{
+	my $bad = $good;
+	substr($bad, int(rand(length $bad)), 1) = chr(int(rand(256))) foreach 1 .. 40;
+	# page headers are small, and hit too seldom otherwise
+	substr($bad, int(rand(length($bad) / $size)) * $size + int(rand(40)), 1) = chr(int(rand(256))) foreach 1 .. 3;
+	write_file($bad);
+	$node->start;
+	$node->psql('postgres', $_) foreach $search, $within, $insert, q{VACUUM items}, $check, q{DELETE FROM items WHERE id % 3 = 0}, q{VACUUM items}, $search;
+	is($node->safe_psql('postgres', 'SELECT 1'), '1', "random damage $round: the server lives");
+	$node->safe_psql('postgres', q{REINDEX INDEX items_code; SELECT hamming_check('items_code')});
+	$node->stop;
+	# the table has changed, and the index has another file
+	last if $round == 25;
+	$node->start;
+	$path = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('items_code')});
+	$node->stop;
+	$good = slurp_file($path);
+}
+
+done_testing();
