@@ -20,10 +20,13 @@
 #include "../compat.h"
 #include "hamming.h"
 
+/* rows after which progress is reported, and what was detoasted is freed */
+#define ROWS_AT_A_TIME 1024
+
 typedef struct BuildState
 {
 	Relation	   index;
-	MemoryContext  context; /* for one row */
+	MemoryContext  context; /* for some rows */
 	int			   nbits;	/* 0 until there is a code */
 	HammingLayout  layouts[2];
 	PGAlignedBlock pages[2]; /* the page being filled, of codes and of nulls */
@@ -103,14 +106,15 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		entry.bits = code.bits;
 	}
 	hamming_page_add(state->pages[which].data, &state->layouts[which], entry);
-	if (hamming_page_count(state->pages[which].data, state->layouts[which].kind) ==
-		state->layouts[which].capacity)
+	if (HammingPageGetHead(state->pages[which].data)->count == state->layouts[which].capacity)
 		write_page(state, which);
 	state->counts[which]++;
-	if (++state->rows % 4096 == 0)
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, state->rows);
 	MemoryContextSwitchTo(caller);
-	MemoryContextReset(state->context);
+	if (++state->rows % ROWS_AT_A_TIME == 0)
+	{
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, state->rows);
+		MemoryContextReset(state->context);
+	}
 }
 
 /* Writes the pages that are not full, and tells the free space map of them. */

@@ -167,16 +167,17 @@ hamming_page_set_count(Page page, const HammingLayout *layout, int count)
 void
 hamming_page_add(Page page, const HammingLayout *layout, HammingEntry entry)
 {
-	const int count = HammingPageGetHead(page)->count;
+	HammingHead *head = HammingPageGetHead(page);
+	const int	 count = head->count++;
 
-	Assert(HammingPageGetHead(page)->kind == layout->kind && count < layout->capacity);
+	Assert(head->kind == layout->kind && count < layout->capacity);
 	for (int column = 0; column < layout->words; column++)
 		memcpy(HammingPageGetWords(page, layout, column) + count * 8, entry.bits + column * 8, 8);
 	if (layout->rest > 0)
 		memcpy(HammingPageGetRest(page, layout) + count * layout->rest,
 			   entry.bits + layout->words * 8, layout->rest);
 	HammingPageGetTids(page, layout)[count] = entry.tid;
-	hamming_page_set_count(page, layout, count + 1);
+	((PageHeader) page)->pd_lower = layout->tids + (count + 1) * (int) sizeof(ItemPointerData);
 }
 
 /* Copies an entry over another place, on the same page or on another. */

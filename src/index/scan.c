@@ -8,17 +8,23 @@
 #include "access/relscan.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
+#include "storage/bufpage.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "../compat.h"
 #include "search.h"
 
+/* rows ahead of the one being returned whose pages are asked for, at the most */
+#define MAX_ROWS_AHEAD 16
+
 typedef struct HammingScan
 {
 	MemoryContext  context; /* of the keys' values */
 	HammingSearch *search;
 	bool		   nothing; /* a condition is NULL */
+	int			   ahead;	/* rows whose pages have been asked for */
+	int			   aim;		/* how many that should be */
 } HammingScan;
 
 IndexScanDesc
@@ -90,6 +96,8 @@ hamming_rescan(IndexScanDesc scan, ScanKey keys, int nkeys pg_attribute_unused()
 	if (!state->nothing)
 	{
 		hamming_search_start(state->search, &question);
+		state->ahead = 0;
+		state->aim = 0;
 		count_index_scan(scan);
 	}
 }
@@ -107,6 +115,34 @@ check_snapshot(IndexScanDesc scan)
 					   RelationGetRelationName(scan->indexRelation)));
 }
 
+/*
+ * Asks for the table's pages with the rows that come next: from disk if need be, or else
+ * from main memory.  Few at first, since the executor may want few rows.
+ */
+static void
+fetch_ahead(IndexScanDesc scan, HammingScan *state)
+{
+	uint64 key;
+
+	state->ahead = Max(state->ahead - 1, 0);
+	state->aim = Min(state->aim + 1, MAX_ROWS_AHEAD);
+	while (state->ahead < state->aim && hamming_search_peek(state->search, state->ahead, &key))
+	{
+		const Buffer buffer =
+			PrefetchBuffer(scan->heapRelation, MAIN_FORKNUM, KEY_BLOCK(key)).recent_buffer;
+
+		if (buffer > 0)
+		{
+			char *page = (char *) BufferGetBlock(buffer);
+
+			/* the header, which says whether to prune, and the row's line pointer */
+			__builtin_prefetch(page);
+			__builtin_prefetch(page + SizeOfPageHeaderData + sizeof(ItemIdData) * KEY_OFFSET(key));
+		}
+		state->ahead++;
+	}
+}
+
 bool
 hamming_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unused())
 {
@@ -117,6 +153,7 @@ hamming_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unuse
 	check_snapshot(scan);
 	if (state->nothing || !hamming_search_next(state->search, &key))
 		return false;
+	fetch_ahead(scan, state);
 	ItemPointerSet(&scan->xs_heaptid, KEY_BLOCK(key), KEY_OFFSET(key));
 	scan->xs_recheck = false;
 	if (scan->numberOfOrderBys > 0)

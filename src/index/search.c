@@ -437,3 +437,12 @@ hamming_search_next(HammingSearch *search, uint64 *key)
 	*key = search->last = search->keys[search->next++];
 	return true;
 }
+
+bool
+hamming_search_peek(const HammingSearch *search, int count, uint64 *key)
+{
+	if (search->next + count >= search->found)
+		return false;
+	*key = search->keys[search->next + count];
+	return true;
+}

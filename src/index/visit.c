@@ -17,8 +17,6 @@
 #include "../compat.h"
 #include "search.h"
 
-/* what of a page is fetched ahead, in bytes; the CPU sees by itself how it goes on */
-#define AHEAD 2048
 #define CACHE_LINE 64
 
 /*
@@ -53,7 +51,7 @@ fetch_ahead(Buffer buffer)
 {
 	if (buffer <= 0)
 		return;
-	for (int offset = 0; offset < AHEAD; offset += CACHE_LINE)
+	for (int offset = 0; offset < BLCKSZ; offset += CACHE_LINE)
 		__builtin_prefetch((char *) BufferGetBlock(buffer) + offset);
 }
 
