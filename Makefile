@@ -20,12 +20,19 @@ OBJS = \
 	src/code/kernel_portable.o \
 	src/code/kernels.o \
 	src/code/selectivity.o \
+	src/model/directions.o \
 	src/model/drift.o \
 	src/model/linalg.o \
 	src/model/memory.o \
 	src/model/merge.o \
 	src/model/model.o \
+	src/model/moments.o \
+	src/model/neighbours.o \
+	src/model/orthogonal.o \
 	src/model/random.o \
+	src/model/rotation_isohash.o \
+	src/model/rotation_itq.o \
+	src/model/rotation_neighbour.o \
 	src/model/rotation_none.o \
 	src/model/rotation_random.o \
 	src/model/rotation_unifdiag.o \
@@ -35,7 +42,10 @@ OBJS = \
 	src/model/sketcher_io.o \
 	src/model/sketcher_learn.o \
 	src/model/sketcher_use.o \
+	src/model/tracker_hadamard.o \
+	src/model/tracker_lsh.o \
 	src/model/tracker_opast.o \
+	src/model/tracker_osh.o \
 	src/model/trackers.o \
 	src/vectors.o
 

@@ -77,7 +77,7 @@ SELECT count(*) = octet_length(sketcher_send(min(model::text)::sketcher)) AS all
 FROM models, generate_series(0, octet_length(sketcher_send(model)) - 1) i;
 SELECT read_back(substr(sketcher_send(model), 1, octet_length(sketcher_send(model)) - 1)) FROM models;
 SELECT read_back(sketcher_send(model) || '\x00') FROM models;
-SELECT read_back(substr(sketcher_send(model), 1, 79)) FROM models;
+SELECT read_back(substr(sketcher_send(model), 1, 87)) FROM models;
 -- another version; a header that claims 16000 x 16000, with and without rows
 SELECT read_back(overlay(sketcher_send(sketcher_new(4, 2)) PLACING '\x0002' FROM 5));
 SELECT read_back(overlay(sketcher_send(sketcher_new(4, 2)) PLACING '\x00003e8000003e80' FROM 13));

@@ -99,11 +99,11 @@ foreach my $case (
 	[ 64, pack('N', 1000), $damaged . 'impossible exponent', 'exponent' ],
 	[ 68, pack('N', 7), $damaged . 'impossible rank', 'rank' ],
 	[ 72, pack('q>', 501), $damaged . 'impossible number of rows', 'rotated rows' ],
-	[ 80, $infinity, $damaged . 'a number is not finite', 'mean' ],
-	[ 80 + 96, pack('f>', 9**9**9), $damaged . 'a number is not finite', 'basis' ],
-	[ 80 + 96, pack('f>*', (2) x 12), $damaged . 'rows that should be one long are not', 'basis too long' ],
-	[ 80 + 96 + 288, pack('d>', -1), $damaged . 'a variance is negative', 'covariance' ],
-	[ 80 + 96 + 288 + 168, pack('d>*', (0) x 6), $damaged . 'rows that should be one long are not', 'rotation' ],
+	[ 88, $infinity, $damaged . 'a number is not finite', 'mean' ],
+	[ 88 + 96, pack('f>', 9**9**9), $damaged . 'a number is not finite', 'basis' ],
+	[ 88 + 96, pack('f>*', (2) x 12), $damaged . 'rows that should be one long are not', 'basis too long' ],
+	[ 88 + 96 + 288, pack('d>', -1), $damaged . 'a variance is negative', 'covariance' ],
+	[ 88 + 96 + 288 + 168, pack('d>*', (0) x 6), $damaged . 'rows that should be one long are not', 'rotation' ],
 	[ 6, pack('n', 7), $damaged . 'its size does not match its contents', 'a base outside of an aggregate' ])
 {
 	my ($offset, $bytes, $expected, $name) = @$case;
