@@ -312,9 +312,11 @@ model_sync(Model *model)
 
 	if (model->rows == 0 || tracker->random)
 		return;
-	/* while there are no more rows than bits, even a patient tracker loses nothing by haste */
-	if (!tracker->patient || model->rows <= model->config.bits)
+	if (!tracker->patient)
 		take_waiting_rows(model);
+	else if (model->waiting == model->rows)
+		/* it has not learnt anything: a first look, while the rows go on waiting */
+		tracker->learn(model);
 	if (!model->complete)
 		model_complete_basis(model);
 	/* somebody looks before the rotation was due for the first time: it is made anew then */

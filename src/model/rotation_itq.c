@@ -13,8 +13,8 @@
 #include "memory.h"
 #include "model.h"
 
-/* what is left of the sum each time R follows it, and what a settled one keeps */
-#define FADING 0.75
+/* what is left of the sum each time R follows it */
+#define FADING 0.9
 
 static void
 note(Model *model, const double *projected, int rows)

@@ -42,12 +42,19 @@ static void
 learn(Model *model)
 {
 	const int	 rows = model->waiting;
-	const int	 count = model->rank + rows;
 	const double forgetting = model->config.forgetting;
-	Stack		 stack = stack_create(model->config.dims, count);
-	int			*nearest = math_alloc((size_t) count, sizeof(int));
-	int			 offset = stack_add_model(&stack, 0, model, pow(forgetting, rows));
+	Stack		 stack;
+	int			*nearest;
+	int			 count;
+	int			 offset;
 
+	/* if all rows wait, what there is comes from a look at them */
+	if (model->waiting == model->rows)
+		model->rank = 0;
+	count = model->rank + rows;
+	stack = stack_create(model->config.dims, count);
+	nearest = math_alloc((size_t) count, sizeof(int));
+	offset = stack_add_model(&stack, 0, model, pow(forgetting, rows));
 	for (int t = 0; t < rows; t++)
 		offset =
 			stack_add_row(&stack, offset, model->block + (size_t) t * (size_t) model->config.dims,
