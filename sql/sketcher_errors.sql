@@ -19,7 +19,7 @@ SELECT sketcher_agg(ARRAY[i, i * i % 7, i % 3, i % 5]::real[], 2) AS model FROM 
 -- options
 SELECT error_of('SELECT sketcher_new(' || arguments || ')')
 FROM unnest(ARRAY['0, 1', '-1, 1', '16001, 8', '8, 0', '8, -1', '8, 9', '16000, 16000',
-	'8, 4, tracker => ''kalman''', '8, 4, rotation => ''left''', '8, 4, forgetting => 0',
+	'8, 4, tracker => ''kalman''', '8, 4, tracker => ''lsh''', '8, 4, tracker => ''hadamard'', rotation => ''random''', '8, 9, tracker => ''lsh'', rotation => ''none''', '8, 4, rotation => ''left''', '8, 4, forgetting => 0',
 	'8, 4, forgetting => 1.1', '8, 4, forgetting => -1', '8, 4, forgetting => ''NaN''', '8, 4, forgetting => ''Infinity''']) arguments;
 
 -- vectors
