@@ -1,7 +1,8 @@
 # unifdiag, a PostgreSQL extension.
 #
 # all, install, installcheck, clean   as in any PGXS extension, for the server of PG_CONFIG
-# test, demo, bench, lint, sanitize   install what they lack; test and demo use a throwaway
+# test, demo, bench, eval, lint, sanitize
+#                                     install what they lack; test and demo use a throwaway
 #                                     server of their own and leave nothing running
 
 EXTENSION = unifdiag
@@ -70,7 +71,7 @@ SERVER_HEADERS := $(wildcard $(shell $(PG_CONFIG) --includedir-server 2>/dev/nul
 all:
 export PG_CONFIG
 
-.PHONY: test demo bench lint sanitize
+.PHONY: test demo bench eval lint sanitize
 
 test:
 	test/setup $@
@@ -83,6 +84,11 @@ demo:
 bench:
 	test/setup $@
 	test/sandbox test/bench/run
+
+# EVAL_DATA=file.npy or file.fvecs evaluates on other vectors
+eval:
+	test/setup $@
+	test/sandbox test/bench/eval
 
 lint:
 	test/setup $@

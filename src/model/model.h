@@ -166,10 +166,19 @@ extern double model_drift(const Model *before, const Model *after);
 /* a random rotation from the seed; rotation_random.c */
 extern void rotation_start_random(Model *model);
 
-/* rotations that keep neighbours together; neighbours.c */
+/*
+ * Turning a rotation so that neighbours stay together, by angles that fall from the first one to
+ * none after so many rows; neighbours.c.
+ */
+typedef struct Schedule
+{
+	double angle;
+	int	   rows;
+} Schedule;
+
 #define NEIGHBOUR_ROWS 256
-extern void neighbours_note(Model *model, const double *projected, int rows);
-extern void neighbours_turn(Model *model, bool balanced);
+extern void neighbours_note(Model *model, const double *projected, int rows, Schedule schedule);
+extern void neighbours_turn(Model *model, Schedule schedule, bool balanced);
 
 /* Givens rotations that make the diagonal uniform, and how many; rotation_unifdiag.c */
 extern int unifdiag(double *covariance, double *rotation, int bits, bool stable);

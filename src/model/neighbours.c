@@ -18,13 +18,9 @@
 #include "memory.h"
 #include "model.h"
 
-/* rows after which R turns no more, and the fewest it turns by */
-#define SETTLED_ROWS 2048
+/* the fewest rows that R turns by, and the steps each time it follows */
 #define MIN_ROWS 32
-
-/* steps each time the rotation follows, and the angle of the first ones, in radians */
 #define STEPS 2
-#define ANGLE 0.05
 
 /* codes of more bits need it less, and it would take long */
 #define MAX_BITS 256
@@ -40,7 +36,7 @@
 
 /* Keeps the last rows, in the order they came, while R may still turn. */
 void
-neighbours_note(Model *model, const double *projected, int rows)
+neighbours_note(Model *model, const double *projected, int rows, Schedule schedule)
 {
 	const int	  bits = model->config.bits;
 	const int	  fresh = rows < NEIGHBOUR_ROWS ? rows : NEIGHBOUR_ROWS;
@@ -50,7 +46,7 @@ neighbours_note(Model *model, const double *projected, int rows)
 	const float	 *oldest = model->recent + (size_t) (model->recent_rows - kept) * (size_t) bits;
 	float		 *target = model->recent + (size_t) kept * (size_t) bits;
 
-	if (model->rows >= SETTLED_ROWS || bits > MAX_BITS)
+	if (model->rows >= schedule.rows || bits > MAX_BITS)
 	{
 		model->recent_rows = 0;
 		return;
@@ -375,9 +371,9 @@ climb(Model *model, Batch *batch, double angle, bool balanced)
  * is to first order.
  */
 void
-neighbours_turn(Model *model, bool balanced)
+neighbours_turn(Model *model, Schedule schedule, bool balanced)
 {
-	const double angle = ANGLE * (1.0 - (double) model->rows / SETTLED_ROWS);
+	const double angle = schedule.angle * (1.0 - (double) model->rows / schedule.rows);
 	Batch		 batch;
 
 	if (angle <= 0.0 || model->recent_rows < MIN_ROWS || model->config.bits < 2)

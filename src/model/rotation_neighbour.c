@@ -4,10 +4,18 @@
  */
 #include "model.h"
 
+static const Schedule schedule = {.angle = 0.1, .rows = 4096};
+
 static void
 adapt(Model *model)
 {
-	neighbours_turn(model, false);
+	neighbours_turn(model, schedule, false);
+}
+
+static void
+note(Model *model, const double *projected, int rows)
+{
+	neighbours_note(model, projected, rows, schedule);
 }
 
 const Rotation rotation_neighbour = {
@@ -16,5 +24,5 @@ const Rotation rotation_neighbour = {
 	.recent = NEIGHBOUR_ROWS,
 	.start = rotation_start_random,
 	.adapt = adapt,
-	.note = neighbours_note,
+	.note = note,
 };

@@ -15,6 +15,9 @@
 #define STABLE_TOLERANCE 0.05
 #define PAPER_TOLERANCE 1e-9
 
+/* smaller steps than without a constraint: each balancing makes them less smooth */
+static const Schedule schedule = {.angle = 0.05, .rows = 2048};
+
 /* the two bits to turn next: target gets the mean variance, partner the difference */
 typedef struct Pair
 {
@@ -194,7 +197,7 @@ adapt(Model *model)
 	if (model->config.stable)
 	{
 		balance(model);
-		neighbours_turn(model, true);
+		neighbours_turn(model, schedule, true);
 	}
 	else
 		set_identity(model->rotation, model->config.bits);
@@ -205,7 +208,7 @@ static void
 note(Model *model, const double *projected, int rows)
 {
 	if (model->config.stable)
-		neighbours_note(model, projected, rows);
+		neighbours_note(model, projected, rows, schedule);
 }
 
 const Rotation rotation_unifdiag = {
