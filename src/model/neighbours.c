@@ -274,13 +274,30 @@ compute_gradient(Batch *batch)
 			   batch->gradient, bits);
 }
 
+/* Adds (m_i - m_j) T_ij, m the solution of the graph's equations for the flow, to change. */
+static void
+add_flow(const double *inverse, const double *rotated, const double *flow, int bits, double *change)
+{
+	double *level = math_alloc((size_t) bits, sizeof(double));
+
+	multiply_vector_d(false, bits, bits, 1.0, inverse, flow, 0.0, level);
+	for (int i = 0; i < bits; i++)
+	{
+		for (int j = 0; j < bits; j++)
+			change[(size_t) i * (size_t) bits + j] +=
+				(level[i] - level[j]) * rotated[(size_t) i * (size_t) bits + j];
+	}
+	math_free(level);
+}
+
 /*
- * Takes out of a small rotation, I + A with A antisymmetric, what would change the diagonal of
- * T = R C R': of all A' with sum over j of A'_ij T_ij = 0 the nearest is A_ij - (m_i - m_j) T_ij,
+ * A small rotation I + A, A antisymmetric, changes the diagonal of T = R C R' by
+ * 2 sum over j of A_ij T_ij.  Takes out of the change what would change the diagonal, and makes a
+ * correction that would make it uniform; both are nearest, and of the form (m_i - m_j) T_ij,
  * where m solves the equations of a graph with the weights T_ij^2.
  */
 static void
-keep_diagonal(const Model *model, double *change)
+keep_diagonal(const Model *model, double *change, double *correction)
 {
 	const int	 bits = model->config.bits;
 	const size_t size = (size_t) bits * (size_t) bits;
@@ -288,14 +305,18 @@ keep_diagonal(const Model *model, double *change)
 	double		*rotated = math_alloc(size, sizeof(double));
 	double		*graph = math_alloc(size, sizeof(double));
 	double		*flow = math_alloc((size_t) bits, sizeof(double));
-	double		*level = math_alloc((size_t) bits, sizeof(double));
+	double		*lack = math_alloc((size_t) bits, sizeof(double));
+	double		 mean = 0.0;
 	double		 total = 0.0;
 
 	multiply_d(false, false, bits, bits, bits, 1.0, model->rotation, model->covariance, 0.0,
 			   product);
 	multiply_d(false, true, bits, bits, bits, 1.0, product, model->rotation, 0.0, rotated);
 	for (int i = 0; i < bits; i++)
+		mean += rotated[(size_t) i * (size_t) bits + i] / bits;
+	for (int i = 0; i < bits; i++)
 	{
+		lack[i] = (mean - rotated[(size_t) i * (size_t) bits + i]) / 2.0;
 		for (int j = 0; j < bits; j++)
 		{
 			const double t = rotated[(size_t) i * (size_t) bits + j];
@@ -304,7 +325,7 @@ keep_diagonal(const Model *model, double *change)
 				continue;
 			graph[(size_t) i * (size_t) bits + i] += t * t;
 			graph[(size_t) i * (size_t) bits + j] = -t * t;
-			flow[i] += change[(size_t) i * (size_t) bits + j] * t;
+			flow[i] -= change[(size_t) i * (size_t) bits + j] * t;
 			total += t * t;
 		}
 	}
@@ -313,19 +334,25 @@ keep_diagonal(const Model *model, double *change)
 		graph[(size_t) i * (size_t) bits + i] += RIDGE * total / bits;
 	if (total > 0.0 && positive_inverse(bits, graph))
 	{
-		multiply_vector_d(false, bits, bits, 1.0, graph, flow, 0.0, level);
-		for (int i = 0; i < bits; i++)
-		{
-			for (int j = 0; j < bits; j++)
-				change[(size_t) i * (size_t) bits + j] -=
-					(level[i] - level[j]) * rotated[(size_t) i * (size_t) bits + j];
-		}
+		add_flow(graph, rotated, flow, bits, change);
+		add_flow(graph, rotated, lack, bits, correction);
 	}
 	math_free(product);
 	math_free(rotated);
 	math_free(graph);
 	math_free(flow);
-	math_free(level);
+	math_free(lack);
+}
+
+/* The factor that makes a small rotation one of that angle, in radians, or of that at most. */
+static double
+factor_for(const double *change, int bits, double angle, bool at_most)
+{
+	const double length = sqrt(dot_d(bits * bits, change, change) / bits);
+
+	if (!(length > 0.0) || !isfinite(length))
+		return 0.0;
+	return at_most && length < angle ? 1.0 : angle / length;
 }
 
 /* R climbs one step of that angle. */
@@ -336,7 +363,9 @@ climb(Model *model, Batch *batch, double angle, bool balanced)
 	const size_t size = (size_t) bits * (size_t) bits;
 	double		*product = math_alloc(size, sizeof(double));
 	double		*change = math_alloc(size, sizeof(double));
-	double		 length;
+	double		*correction = math_alloc(size, sizeof(double));
+	double		 step;
+	double		 share;
 
 	for (size_t i = 0; i < size; i++)
 		batch->rotation[i] = (float) model->rotation[i];
@@ -352,23 +381,23 @@ climb(Model *model, Batch *batch, double angle, bool balanced)
 				product[(size_t) i * (size_t) bits + j] - product[(size_t) j * (size_t) bits + i];
 	}
 	if (balanced)
-		keep_diagonal(model, change);
-	length = sqrt(dot_d((int) size, change, change) / bits);
-	if (length > 0.0 && isfinite(length))
-	{
-		multiply_d(false, false, bits, bits, bits, angle / length, change, model->rotation, 0.0,
-				   product);
-		for (size_t i = 0; i < size; i++)
-			model->rotation[i] += product[i];
-		restore_orthogonal(bits, model->rotation);
-	}
+		keep_diagonal(model, change, correction);
+	step = factor_for(change, bits, angle, false);
+	share = factor_for(correction, bits, angle, true);
+	for (size_t i = 0; i < size; i++)
+		change[i] = step * change[i] + share * correction[i];
+	multiply_d(false, false, bits, bits, bits, 1.0, change, model->rotation, 0.0, product);
+	for (size_t i = 0; i < size; i++)
+		model->rotation[i] += product[i];
+	restore_orthogonal(bits, model->rotation);
 	math_free(product);
 	math_free(change);
+	math_free(correction);
 }
 
 /*
- * Turns R by a few steps, unless it has settled.  Balanced, the diagonal of R C R' stays as it
- * is to first order.
+ * Turns R by a few steps, unless it has settled.  Balanced, the diagonal of R C R' stays
+ * uniform.
  */
 void
 neighbours_turn(Model *model, Schedule schedule, bool balanced)

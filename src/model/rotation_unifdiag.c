@@ -16,7 +16,7 @@
 #define PAPER_TOLERANCE 1e-9
 
 /* smaller steps than without a constraint: each balancing makes them less smooth */
-static const Schedule schedule = {.angle = 0.05, .rows = 2048};
+static const Schedule schedule = {.angle = 0.07, .rows = 3072};
 
 /* the two bits to turn next: target gets the mean variance, partner the difference */
 typedef struct Pair

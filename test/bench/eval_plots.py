@@ -159,9 +159,8 @@ def plot_all(results, directory):
     plot = Plot(f"{results.data}, {bits} bits", "rows seen, % of the stream", [2, 5, 10, 25, 50, 100], highest)
     for method in results.methods:
         points = [(share, results.mean(method, bits, lambda line: line["map"][str(share)])) for share in (2, 5, 10, 25, 50, 100)]
-        if points[0][1] is None:
-            points = [(2, at_end[method]), (100, at_end[method])]
-        plot.add(method, points)
+        points = [point for point in points if point[1] is not None]
+        plot.add(method, points if len(points) > 1 else [(2, at_end[method]), (100, at_end[method])])
     plot.write(os.path.join(directory, "map_rows.svg"))
 
     took = {method: results.mean(method, bits, lambda line: line["microseconds"]) for method in results.methods}

@@ -96,7 +96,7 @@ foreach my $case (
 	[ 21, pack('C', 200), $damaged . 'unknown tracker or rotation', 'rotation' ],
 	[ 32, pack('d>', 0), $damaged . 'impossible forgetting factor', 'forgetting' ],
 	[ 40, pack('q>', -1), $damaged . 'its size does not match its contents', 'negative rows' ],
-	[ 40, pack('q>', 0), $damaged . 'its size does not match its contents', 'no rows' ],
+	[ 40, pack('q>', 0), $damaged . 'impossible number of recent rows', 'no rows' ],
 	[ 48, $infinity, $damaged . 'impossible weight or scatter', 'weight' ],
 	[ 56, pack('d>', -1), $damaged . 'impossible weight or scatter', 'scatter' ],
 	[ 64, pack('N', 1000), $damaged . 'impossible exponent', 'exponent' ],
