@@ -22,6 +22,10 @@
 #define MIN_ROWS 32
 #define STEPS 2
 
+/* steps after these that only balance, and the largest angle of one */
+#define CORRECTIONS 2
+#define MAX_CORRECTION 0.3
+
 /* codes of more bits need it less, and it would take long */
 #define MAX_BITS 256
 
@@ -355,6 +359,40 @@ factor_for(const double *change, int bits, double angle, bool at_most)
 	return at_most && length < angle ? 1.0 : angle / length;
 }
 
+/* R <- (I + A) R, made orthogonal again. */
+static void
+apply_change(Model *model, const double *change)
+{
+	const int	 bits = model->config.bits;
+	const size_t size = (size_t) bits * (size_t) bits;
+	double		*product = math_alloc(size, sizeof(double));
+
+	multiply_d(false, false, bits, bits, bits, 1.0, change, model->rotation, 0.0, product);
+	for (size_t i = 0; i < size; i++)
+		model->rotation[i] += product[i];
+	restore_orthogonal(bits, model->rotation);
+	math_free(product);
+}
+
+/* Makes the diagonal uniform, nearly, by one step that depends on nothing discrete. */
+static void
+correct_diagonal(Model *model)
+{
+	const int	 bits = model->config.bits;
+	const size_t size = (size_t) bits * (size_t) bits;
+	double		*change = math_alloc(size, sizeof(double));
+	double		*correction = math_alloc(size, sizeof(double));
+	double		 share;
+
+	keep_diagonal(model, change, correction);
+	share = factor_for(correction, bits, MAX_CORRECTION, true);
+	for (size_t i = 0; i < size; i++)
+		correction[i] *= share;
+	apply_change(model, correction);
+	math_free(change);
+	math_free(correction);
+}
+
 /* R climbs one step of that angle. */
 static void
 climb(Model *model, Batch *batch, double angle, bool balanced)
@@ -386,10 +424,7 @@ climb(Model *model, Batch *batch, double angle, bool balanced)
 	share = factor_for(correction, bits, angle, true);
 	for (size_t i = 0; i < size; i++)
 		change[i] = step * change[i] + share * correction[i];
-	multiply_d(false, false, bits, bits, bits, 1.0, change, model->rotation, 0.0, product);
-	for (size_t i = 0; i < size; i++)
-		model->rotation[i] += product[i];
-	restore_orthogonal(bits, model->rotation);
+	apply_change(model, change);
 	math_free(product);
 	math_free(change);
 	math_free(correction);
@@ -412,6 +447,8 @@ neighbours_turn(Model *model, Schedule schedule, bool balanced)
 	{
 		for (int step = 0; step < STEPS; step++)
 			climb(model, &batch, angle, balanced);
+		for (int step = 0; step < CORRECTIONS && balanced; step++)
+			correct_diagonal(model);
 	}
 	batch_free(&batch);
 }

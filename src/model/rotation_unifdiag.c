@@ -195,10 +195,7 @@ static void
 adapt(Model *model)
 {
 	if (model->config.stable)
-	{
-		balance(model);
 		neighbours_turn(model, schedule, true);
-	}
 	else
 		set_identity(model->rotation, model->config.bits);
 	balance(model);

@@ -49,8 +49,10 @@ def near_rows(rows, queries):
     """For each query the rows within the mean distance of the queries' 50th neighbours."""
     squares = (rows.astype(np.float64) ** 2).sum(axis=1).astype(np.float32)
     distances = np.empty((len(queries), len(rows)), np.float32)
-    for i, query in enumerate(queries):
-        distances[i] = np.sqrt(np.maximum(squares - 2 * (rows @ query) + query @ query, 0))
+    for first in range(0, len(queries), 100):
+        some = queries[first:first + 100]
+        products = some @ rows.T
+        distances[first:first + 100] = np.sqrt(np.maximum(squares - 2 * products + (some ** 2).sum(axis=1)[:, None], 0))
     radius = np.partition(distances, NEIGHBOUR - 1, axis=1)[:, NEIGHBOUR - 1].mean()
     return [np.nonzero(line <= radius)[0] for line in distances]
 

@@ -24,6 +24,7 @@ local $ENV{SCRATCH} = $directory;
 local $ENV{OUTPUT} = $directory;
 local $ENV{EVAL_PARTITIONS} = 1;
 local $ENV{EVAL_BITS} = 32;
+local $ENV{EVAL_SHARES} = '10 100';
 local $ENV{EVAL_QUICK} = 1;
 is(system("test/bench/eval >$directory/log 2>&1"), 0, 'the evaluation runs') or diag(slurp_file("$directory/log"));
 
