@@ -179,6 +179,7 @@ typedef struct Schedule
 #define NEIGHBOUR_ROWS 256
 extern void neighbours_note(Model *model, const double *projected, int rows, Schedule schedule);
 extern void neighbours_turn(Model *model, Schedule schedule, bool balanced);
+extern void neighbours_balance(Model *model);
 
 /* Givens rotations that make the diagonal uniform, and how many; rotation_unifdiag.c */
 extern int unifdiag(double *covariance, double *rotation, int bits, bool stable);

@@ -374,9 +374,12 @@ apply_change(Model *model, const double *change)
 	math_free(product);
 }
 
-/* Makes the diagonal uniform, nearly, by one step that depends on nothing discrete. */
-static void
-correct_diagonal(Model *model)
+/*
+ * Makes the diagonal of R C R' nearly uniform by the smallest rotation that does, to first order.
+ * Unlike Givens rotations it depends on nothing discrete, such as which bit varies most.
+ */
+void
+neighbours_balance(Model *model)
 {
 	const int	 bits = model->config.bits;
 	const size_t size = (size_t) bits * (size_t) bits;
@@ -448,7 +451,7 @@ neighbours_turn(Model *model, Schedule schedule, bool balanced)
 		for (int step = 0; step < STEPS; step++)
 			climb(model, &batch, angle, balanced);
 		for (int step = 0; step < CORRECTIONS && balanced; step++)
-			correct_diagonal(model);
+			neighbours_balance(model);
 	}
 	batch_free(&batch);
 }

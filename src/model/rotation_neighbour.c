@@ -4,7 +4,7 @@
  */
 #include "model.h"
 
-static const Schedule schedule = {.angle = 0.1, .rows = 4096};
+static const Schedule schedule = {.angle = 0.07, .rows = 4096};
 
 static void
 adapt(Model *model)

@@ -15,8 +15,12 @@
 #define STABLE_TOLERANCE 0.05
 #define PAPER_TOLERANCE 1e-9
 
+/* small turns that it tries before Givens rotations, and the most bits it does so with */
+#define CORRECTIONS 3
+#define MAX_CORRECTED_BITS 256
+
 /* smaller steps than without a constraint: each balancing makes them less smooth */
-static const Schedule schedule = {.angle = 0.07, .rows = 3072};
+static const Schedule schedule = {.angle = 0.05, .rows = 3072};
 
 /* the two bits to turn next: target gets the mean variance, partner the difference */
 typedef struct Pair
@@ -195,7 +199,15 @@ static void
 adapt(Model *model)
 {
 	if (model->config.stable)
+	{
 		neighbours_turn(model, schedule, true);
+		/* many small turns, where there are any to build on, rather than a few large ones */
+		for (int i = 0;
+			 i < CORRECTIONS && model->rotated_rows > 0 &&
+			 model->config.bits <= MAX_CORRECTED_BITS && model_balance(model) > STABLE_TOLERANCE;
+			 i++)
+			neighbours_balance(model);
+	}
 	else
 		set_identity(model->rotation, model->config.bits);
 	balance(model);
