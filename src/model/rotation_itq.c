@@ -7,6 +7,7 @@
  * again.  Here the sum runs over the rows as they come, each with the R of its time, and old
  * rows, whose R was worse, fade; src/README.md says how fast.
  */
+#include <math.h>
 #include <string.h>
 
 #include "linalg.h"
@@ -15,6 +16,9 @@
 
 /* what is left of the sum each time R follows it */
 #define FADING 0.9
+
+/* how much the present R counts beside the sum: it decides where few rows leave a choice */
+#define INERTIA 0.1
 
 static void
 note(Model *model, const double *projected, int rows)
@@ -44,17 +48,19 @@ note(Model *model, const double *projected, int rows)
 static void
 adapt(Model *model)
 {
-	const size_t size = (size_t) model->config.bits * (size_t) model->config.bits;
+	const int	 bits = model->config.bits;
+	const size_t size = (size_t) bits * (size_t) bits;
 	double		*nearest = math_alloc(size, sizeof(double));
-	bool		 any = false;
+	double		 length = 0.0;
 
-	memcpy(nearest, model->signs, size * sizeof(double));
+	for (size_t i = 0; i < size; i++)
+		length = hypot(length, model->signs[i]);
 	for (size_t i = 0; i < size; i++)
 	{
-		any |= nearest[i] != 0.0;
+		nearest[i] = model->signs[i] + INERTIA * length / sqrt(bits) * model->rotation[i];
 		model->signs[i] *= FADING;
 	}
-	if (any && nearest_orthogonal(model->config.bits, nearest))
+	if (length > 0.0 && nearest_orthogonal(bits, nearest))
 		memcpy(model->rotation, nearest, size * sizeof(double));
 	math_free(nearest);
 }
