@@ -9,8 +9,8 @@
 
 #include "memory.h"
 
-/* how far products of rows may be from those of an orthogonal matrix */
-#define TOLERANCE 1e-13
+/* a matrix whose products of rows are this far from an orthogonal one's needs one step more */
+#define TOLERANCE 1e-7
 #define MAX_STEPS 8
 
 /*
@@ -33,11 +33,11 @@ restore_orthogonal(int n, double *a)
 			skew[(size_t) i * (size_t) n + i] -= 1.0;
 		for (size_t i = 0; i < size; i++)
 			largest = fmax(largest, fabs(skew[i]));
-		if (largest <= TOLERANCE)
-			break;
 		multiply_d(false, false, n, n, n, 0.5, skew, a, 0.0, change);
 		for (size_t i = 0; i < size; i++)
 			a[i] -= change[i];
+		if (largest <= TOLERANCE)
+			break;
 	}
 	math_free(skew);
 	math_free(change);
