@@ -29,7 +29,7 @@ QUERIES = 1000
 NEIGHBOUR = 50
 SHARES = (2, 5, 10, 25, 50, 100)
 
-# what OSH was published with; ours has twice as many rows as bits
+# a larger sketch than ours, which has twice as many rows as bits
 OSH_ROWS = 200
 OSH_CHUNKS = 100
 
