@@ -1,7 +1,7 @@
 # unifdiag, a PostgreSQL extension.
 #
 # all, install, installcheck, clean   as in any PGXS extension, for the server of PG_CONFIG
-# test, demo, bench, soak, lint, sanitize
+# test, demo, bench, eval, soak, lint, sanitize
 #                                     install what they lack; use throwaway servers of their own
 #                                     and leave nothing running
 
@@ -34,13 +34,20 @@ OBJS = \
 	src/index/vacuum.o \
 	src/index/validate.o \
 	src/index/visit.o \
+	src/model/directions.o \
 	src/model/drift.o \
 	src/model/linalg.o \
 	src/model/memory.o \
 	src/model/merge.o \
 	src/model/model.o \
 	src/model/projector.o \
+	src/model/moments.o \
+	src/model/neighbours.o \
+	src/model/orthogonal.o \
 	src/model/random.o \
+	src/model/rotation_isohash.o \
+	src/model/rotation_itq.o \
+	src/model/rotation_neighbour.o \
 	src/model/rotation_none.o \
 	src/model/rotation_random.o \
 	src/model/rotation_unifdiag.o \
@@ -50,7 +57,10 @@ OBJS = \
 	src/model/sketcher_io.o \
 	src/model/sketcher_learn.o \
 	src/model/sketcher_use.o \
+	src/model/tracker_hadamard.o \
+	src/model/tracker_lsh.o \
 	src/model/tracker_opast.o \
+	src/model/tracker_osh.o \
 	src/model/trackers.o \
 	src/vectors.o
 
@@ -83,7 +93,7 @@ SERVER_HEADERS := $(wildcard $(shell $(PG_CONFIG) --includedir-server 2>/dev/nul
 all:
 export PG_CONFIG
 
-.PHONY: test demo bench soak lint sanitize
+.PHONY: test demo bench eval soak lint sanitize
 
 test:
 	test/setup $@
@@ -96,6 +106,11 @@ demo:
 bench:
 	test/setup $@
 	test/sandbox test/bench/run
+
+# EVAL_DATA=file.npy or file.fvecs evaluates on other vectors
+eval:
+	test/setup $@
+	test/sandbox test/bench/eval
 
 # the tests of crashes, replicas and concurrency for many minutes instead of seconds
 soak:

@@ -128,12 +128,48 @@ FROM vectors, parts WHERE id <= 10 GROUP BY part ORDER BY part;
 SELECT rotation, (SELECT bool_or(r[i][j] <> (i = j)::int) FROM generate_series(1, 8) i, generate_series(1, 8) j) AS rotates,
 	(SELECT max(abs((SELECT sum(r[i][k] * r[j][k]) FROM generate_series(1, 8) k) - (i = j)::int)) < 1e-5
 		FROM generate_series(1, 8) i, generate_series(1, 8) j) AS orthogonal
-FROM unnest(ARRAY['unifdiag', 'random', 'none']) rotation,
+FROM unnest(ARRAY['unifdiag', 'random', 'none', 'isohash', 'itq', 'neighbour']) rotation,
 	LATERAL (SELECT sketcher_rotation(sketcher_learn(sketcher_new(24, 8, rotation => rotation), v)) AS r FROM vectors) m;
 SELECT sum(sketcher_hash(a, v) <~> sketcher_hash(b, v)) = 0 AS same_seed, sum(sketcher_hash(a, v) <~> sketcher_hash(c, v)) > 0 AS other_seed
 FROM vectors, (SELECT sketcher_learn(sketcher_new(24, 8, rotation => 'random', seed => 1), v ORDER BY id) AS a,
 		sketcher_learn(sketcher_new(24, 8, rotation => 'random', seed => 1), v ORDER BY id) AS b,
 		sketcher_learn(sketcher_new(24, 8, rotation => 'random', seed => 2), v ORDER BY id) AS c FROM vectors) m;
 
-DROP TABLE vectors, models, ways, parts;
+-- all trackers and rotations that go together: what was said above of the default holds for them
+CREATE TABLE methods AS
+SELECT tracker, rotation, sketcher_learn(sketcher_new(24, 8, tracker => tracker, rotation => rotation, seed => 3), v ORDER BY id) AS model
+FROM vectors, (SELECT tracker, rotation FROM unnest(ARRAY['opast', 'osh']) tracker, unnest(ARRAY['unifdiag', 'isohash', 'itq', 'neighbour', 'random', 'none']) rotation
+	UNION ALL SELECT tracker, 'none' FROM unnest(ARRAY['lsh', 'hadamard']) tracker) t
+GROUP BY tracker, rotation;
+SELECT tracker, rotation, rows, bytes, explained_variance > CASE WHEN tracker IN ('lsh', 'hadamard') THEN 0.3 ELSE 0.9 END AS explained,
+	balance < CASE WHEN rotation IN ('unifdiag', 'isohash') OR tracker IN ('lsh', 'hadamard') THEN 0.06 ELSE 8 END AS balanced,
+	model::text::sketcher::text = model::text AS same_text,
+	sketcher_drift(model, model) < 0.001 AS no_drift
+FROM (SELECT model, (sketcher_info(model)).* FROM methods OFFSET 0) t ORDER BY tracker, rotation;
+-- codes are the signs of rotation x basis x (v - mean), also of models that went through text in the middle
+SELECT tracker, rotation, sum(code <~> by_hand) AS differing_bits, sum(sketcher_hash(continued, v) <~> code) <= 8 AS continues
+FROM (SELECT tracker, rotation, v, continued, sketcher_hash(model, v) AS code,
+		(SELECT string_agg((y >= 0)::int::text, '' ORDER BY k)
+			FROM unnest(product(r, product(b, difference(v, m)))) WITH ORDINALITY AS t(y, k))::bithash AS by_hand
+	FROM (SELECT tracker, rotation, model, sketcher_mean(model) AS m, sketcher_basis(model) AS b, sketcher_rotation(model) AS r,
+			(SELECT sketcher_learn(first_part::text::sketcher, v ORDER BY id)
+				FROM vectors, (SELECT sketcher_learn(sketcher_new(24, 8, tracker => tracker, rotation => rotation, seed => 3), v ORDER BY id) AS first_part
+					FROM vectors WHERE id <= 1003) p WHERE id > 1003) AS continued
+		FROM methods OFFSET 0) m, vectors WHERE id <= 100) t
+GROUP BY tracker, rotation ORDER BY tracker, rotation;
+-- in a window, and merged
+SELECT tracker, rotation, streamed = (SELECT sketcher_hash(sketcher_learn(sketcher_new(24, 8, tracker => tracker, rotation => rotation, seed => 3), b.v ORDER BY b.id), a.v)
+	FROM vectors b WHERE b.id < a.id) AS same
+FROM (SELECT tracker, rotation, id, v, sketcher_stream(sketcher_new(24, 8, tracker => tracker, rotation => rotation, seed => 3), v) OVER (PARTITION BY tracker, rotation ORDER BY id) AS streamed
+	FROM vectors, methods WHERE id <= 333) a
+WHERE id = 333 ORDER BY tracker, rotation;
+SELECT tracker, rotation, (sketcher_info(sketcher_merge(part ORDER BY number))).rows,
+	length(sketcher_hash(sketcher_merge(part ORDER BY number), (SELECT v FROM vectors WHERE id = 1))) AS bits
+FROM (SELECT tracker, rotation, id % 4 AS number, sketcher_learn(sketcher_new(24, 8, tracker => tracker, rotation => rotation, seed => 3), v ORDER BY id) AS part
+	FROM vectors, methods GROUP BY 1, 2, 3) parts
+GROUP BY tracker, rotation ORDER BY tracker, rotation;
+-- the largest models of each kind of random directions
+SELECT (sketcher_info(sketcher_add(sketcher_new(16000, 16000, tracker => 'hadamard', rotation => 'none'), array_fill(1::real, ARRAY[16000])))).bytes;
+
+DROP TABLE vectors, models, ways, parts, methods;
 DROP FUNCTION product, difference, plan_of;

@@ -19,7 +19,7 @@ SELECT sketcher_agg(ARRAY[i, i * i % 7, i % 3, i % 5]::real[], 2) AS model FROM 
 -- options
 SELECT error_of('SELECT sketcher_new(' || arguments || ')')
 FROM unnest(ARRAY['0, 1', '-1, 1', '16001, 8', '8, 0', '8, -1', '8, 9', '16000, 16000',
-	'8, 4, tracker => ''kalman''', '8, 4, rotation => ''left''', '8, 4, forgetting => 0',
+	'8, 4, tracker => ''kalman''', '8, 4, tracker => ''lsh''', '8, 4, tracker => ''hadamard'', rotation => ''random''', '8, 9, tracker => ''lsh'', rotation => ''none''', '8, 4, rotation => ''left''', '8, 4, forgetting => 0',
 	'8, 4, forgetting => 1.1', '8, 4, forgetting => -1', '8, 4, forgetting => ''NaN''', '8, 4, forgetting => ''Infinity''']) arguments;
 
 -- vectors
@@ -77,7 +77,7 @@ SELECT count(*) = octet_length(sketcher_send(min(model::text)::sketcher)) AS all
 FROM models, generate_series(0, octet_length(sketcher_send(model)) - 1) i;
 SELECT read_back(substr(sketcher_send(model), 1, octet_length(sketcher_send(model)) - 1)) FROM models;
 SELECT read_back(sketcher_send(model) || '\x00') FROM models;
-SELECT read_back(substr(sketcher_send(model), 1, 79)) FROM models;
+SELECT read_back(substr(sketcher_send(model), 1, 87)) FROM models;
 -- another version; a header that claims 16000 x 16000, with and without rows
 SELECT read_back(overlay(sketcher_send(sketcher_new(4, 2)) PLACING '\x0002' FROM 5));
 SELECT read_back(overlay(sketcher_send(sketcher_new(4, 2)) PLACING '\x00003e8000003e80' FROM 13));

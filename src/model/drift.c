@@ -35,60 +35,118 @@ mismatch(double angle, double offset)
 	return 0.5 * erf(fabs(offset) / M_SQRT2) + sum * angle / (3.0 * STEPS) / M_PI;
 }
 
+/* the second moments of an old and a new projection, by the newer model's covariance */
+typedef struct Moments
+{
+	double old_variance;
+	double new_variance;
+	double covariance;
+} Moments;
+
+/* What the newer model knows, and room for what is computed of it. */
+typedef struct Newer
+{
+	const Model *model;
+	double		 rest;		 /* variance of each direction that nothing is known of */
+	float		*projection; /* bits x dims, if the basis is random */
+	float		*components; /* bits x bits, old projections in the basis, if it is learnt */
+	double		*old;
+	double		*product;
+} Newer;
+
+static double
+product_of_rows(const float *a, const float *b, int dims)
+{
+	double sum = 0.0;
+
+	for (int k = 0; k < dims; k++)
+		sum += (double) a[k] * b[k];
+	return sum;
+}
+
+/* All directions vary alike. */
+static Moments
+random_moments(const Newer *newer, const float *old, int bit)
+{
+	const int dims = newer->model->config.dims;
+	const float *new = newer->projection + (size_t) bit *(size_t) dims;
+	Moments moments;
+
+	moments.old_variance = squared_length(old, dims) * newer->rest;
+	moments.new_variance = squared_length(new, dims) * newer->rest;
+	moments.covariance = product_of_rows(old, new, dims) * newer->rest;
+	return moments;
+}
+
+static Moments
+learnt_moments(const Newer *newer, const float *row, int bit)
+{
+	const Model *model = newer->model;
+	const int	 bits = model->config.bits;
+	const double *new = model->rotation + (size_t) bit *(size_t) bits;
+	double	outside = squared_length(row, model->config.dims);
+	Moments moments;
+
+	for (int j = 0; j < bits; j++)
+	{
+		newer->old[j] = newer->components[(size_t) bit * (size_t) bits + j];
+		outside -= newer->old[j] * newer->old[j];
+	}
+	multiply_vector_d(false, bits, bits, 1.0, model->covariance, newer->old, 0.0, newer->product);
+	moments.old_variance =
+		dot_d(bits, newer->old, newer->product) + fmax(outside, 0.0) * newer->rest;
+	moments.covariance = dot_d(bits, new, newer->product);
+	multiply_vector_d(false, bits, bits, 1.0, model->covariance, new, 0.0, newer->product);
+	moments.new_variance = dot_d(bits, new, newer->product);
+	return moments;
+}
+
 double
 model_drift(const Model *before, const Model *after)
 {
+	const bool	 random = after->config.tracker->random;
 	const int	 bits = after->config.bits;
 	const int	 dims = after->config.dims;
 	const size_t size = (size_t) bits * (size_t) dims;
-	const double rest_dims = dims - bits;
-	const double explained = model_explained_variance(after);
-	const double rest = rest_dims > 0 ? (1.0 - explained) * after->scatter / rest_dims : 0.0;
+	const double rest_dims = random ? dims : dims - bits;
+	const double unexplained = random ? 1.0 : 1.0 - model_explained_variance(after);
+	Newer		 newer = {.model = after};
 	float		*projection = math_alloc(size, sizeof(float));
-	float		*components = math_alloc((size_t) bits * (size_t) bits, sizeof(float));
-	double		*old = math_alloc((size_t) bits, sizeof(double));
-	double		*product = math_alloc((size_t) bits, sizeof(double));
 	double		 sum = 0.0;
 
+	newer.rest = rest_dims > 0 ? unexplained * after->scatter / rest_dims : 0.0;
+	newer.projection = math_alloc(random ? size : 1, sizeof(float));
+	newer.components = math_alloc(random ? 1 : (size_t) bits * (size_t) bits, sizeof(float));
+	newer.old = math_alloc((size_t) bits, sizeof(double));
+	newer.product = math_alloc((size_t) bits, sizeof(double));
 	model_projection(before, projection);
-	multiply_f(false, true, bits, bits, dims, 1.0F, projection, dims, after->basis, dims, 0.0F,
-			   components, bits);
+	if (random)
+		model_projection(after, newer.projection);
+	else
+		multiply_f(false, true, bits, bits, dims, 1.0F, projection, dims, after->basis, dims, 0.0F,
+				   newer.components, bits);
 	for (int i = 0; i < bits; i++)
 	{
-		const double *new = after->rotation + (size_t) i *(size_t) bits;
-		const float *row = projection + (size_t) i * (size_t) dims;
-		double		 outside = 0.0;
-		double		 offset = 0.0;
-		double		 old_variance;
-		double		 new_variance;
-		double		 covariance;
+		const float	 *row = projection + (size_t) i * (size_t) dims;
+		const Moments moments =
+			random ? random_moments(&newer, row, i) : learnt_moments(&newer, row, i);
+		double offset = 0.0;
 
 		for (int k = 0; k < dims; k++)
-		{
-			outside += (double) row[k] * row[k];
 			offset += row[k] * ldexp(after->mean[k] - before->mean[k], -after->exponent);
-		}
-		for (int j = 0; j < bits; j++)
+		if (moments.old_variance > 0.0 && moments.new_variance > 0.0)
 		{
-			old[j] = components[(size_t) i * (size_t) bits + j];
-			outside -= old[j] * old[j];
-		}
-		multiply_vector_d(false, bits, bits, 1.0, after->covariance, old, 0.0, product);
-		old_variance = dot_d(bits, old, product) + fmax(outside, 0.0) * rest;
-		covariance = dot_d(bits, new, product);
-		multiply_vector_d(false, bits, bits, 1.0, after->covariance, new, 0.0, product);
-		new_variance = dot_d(bits, new, product);
-		if (old_variance > 0.0 && new_variance > 0.0)
-		{
-			const double correlation = covariance / sqrt(old_variance * new_variance);
+			const double correlation =
+				moments.covariance / sqrt(moments.old_variance * moments.new_variance);
 
 			sum += mismatch(acos(fmin(fmax(correlation, -1.0), 1.0)),
-							offset / sqrt(old_variance / after->weight));
+							offset / sqrt(moments.old_variance / after->weight));
 		}
 	}
 	math_free(projection);
-	math_free(components);
-	math_free(old);
-	math_free(product);
+	math_free(newer.projection);
+	math_free(newer.components);
+	math_free(newer.old);
+	math_free(newer.product);
 	return sum / bits;
 }

@@ -26,9 +26,6 @@
 #define ROTATE_ROWS 64
 #define ROTATE_SHARE 16
 
-/* a squared length beyond which a row asks for a larger exponent */
-#define MAX_SQUARED_LENGTH 0x1p60
-
 /* basis rows further from orthonormal than this are cleaned; they stay below 1e-5 */
 #define MAX_SKEW 1e-6F
 
@@ -48,6 +45,8 @@ choose_block_size(const ModelConfig *config)
 	const double work = 6.0 * config->bits * config->dims;
 	const double rows = fmin(fmin(BLOCK_ROWS, BLOCK_WORK / work), model_memory(config));
 
+	if (config->tracker->block_size != NULL)
+		return config->tracker->block_size(config);
 	return rows < 1.0 ? 1 : (int) rows;
 }
 
@@ -62,37 +61,82 @@ model_create(const ModelConfig *config, int block_size)
 	return model;
 }
 
+/* Floats of the basis. */
+static size_t
+basis_size(const ModelConfig *config)
+{
+	return config->tracker->basis_size != NULL ? config->tracker->basis_size(config)
+											   : (size_t) config->bits * (size_t) config->dims;
+}
+
 void
 model_prepare(Model *model)
 {
-	const size_t dims = (size_t) model->config.dims;
-	const size_t bits = (size_t) model->config.bits;
+	const Tracker  *tracker = model->config.tracker;
+	const Rotation *rotation = model->config.rotation;
+	const size_t	dims = (size_t) model->config.dims;
+	const size_t	bits = (size_t) model->config.bits;
+	const size_t	size = basis_size(&model->config);
 
 	if (model->basis != NULL)
 		return;
 	model->mean = math_alloc(dims, sizeof(double));
-	model->basis = math_alloc((bits + (size_t) model->block_size) * dims, sizeof(float));
-	model->block = model->basis + bits * dims;
+	model->basis = math_alloc(size + (size_t) model->block_size * dims, sizeof(float));
+	model->block = model->basis + size;
 	model->norms = math_alloc((size_t) model->block_size, sizeof(double));
-	model->covariance = math_alloc(bits * bits, sizeof(double));
-	model->rotation = math_alloc(bits * bits, sizeof(double));
-	model->inverse = math_alloc(bits * bits, sizeof(double));
-	model->config.rotation->start(model);
+	if (!tracker->random)
+	{
+		model->covariance = math_alloc(bits * bits, sizeof(double));
+		model->rotation = math_alloc(bits * bits, sizeof(double));
+		model->inverse = math_alloc(bits * bits, sizeof(double));
+	}
+	if (rotation->signs)
+		model->signs = math_alloc(bits * bits, sizeof(double));
+	if (rotation->recent > 0)
+		model->recent = math_alloc((size_t) rotation->recent * bits, sizeof(float));
+	if (!tracker->random)
+		rotation->start(model);
+}
+
+static void
+free_array(void *array)
+{
+	if (array != NULL)
+		math_free(array);
 }
 
 void
 model_free(Model *model)
 {
-	if (model->basis != NULL)
-	{
-		math_free(model->mean);
-		math_free(model->basis);
-		math_free(model->norms);
-		math_free(model->covariance);
-		math_free(model->rotation);
-		math_free(model->inverse);
-	}
+	free_array(model->mean);
+	free_array(model->basis);
+	free_array(model->norms);
+	free_array(model->covariance);
+	free_array(model->rotation);
+	free_array(model->signs);
+	free_array(model->recent);
+	free_array(model->inverse);
 	math_free(model);
+}
+
+static void *
+copy_array(void *to, const void *from, size_t size)
+{
+	return to != NULL ? memcpy(to, from, size) : NULL;
+}
+
+/* Gives one model the rotation of another, and all that it is made of. */
+void
+model_assign_rotation(Model *to, const Model *from)
+{
+	const size_t bits = (size_t) from->config.bits;
+	const size_t recent = (size_t) from->config.rotation->recent;
+
+	copy_array(to->rotation, from->rotation, bits * bits * sizeof(double));
+	copy_array(to->signs, from->signs, bits * bits * sizeof(double));
+	copy_array(to->recent, from->recent, recent * bits * sizeof(float));
+	to->recent_rows = from->recent_rows;
+	to->rotated_rows = from->rotated_rows;
 }
 
 /* Makes one model of a configuration equal to another, which has rows. */
@@ -101,19 +145,22 @@ model_assign(Model *to, const Model *from)
 {
 	const size_t dims = (size_t) from->config.dims;
 	const size_t bits = (size_t) from->config.bits;
+	const size_t floats = basis_size(&from->config) + (size_t) from->block_size * dims;
 	Model		 arrays;
 
 	model_prepare(to);
 	arrays = *to;
 	*to = *from;
 	to->mean = memcpy(arrays.mean, from->mean, dims * sizeof(double));
-	to->basis = memcpy(arrays.basis, from->basis,
-					   (bits + (size_t) from->block_size) * dims * sizeof(float));
+	to->basis = memcpy(arrays.basis, from->basis, floats * sizeof(float));
 	to->block = arrays.block;
 	to->norms = memcpy(arrays.norms, from->norms, (size_t) from->block_size * sizeof(double));
-	to->covariance = memcpy(arrays.covariance, from->covariance, bits * bits * sizeof(double));
-	to->rotation = memcpy(arrays.rotation, from->rotation, bits * bits * sizeof(double));
-	to->inverse = memcpy(arrays.inverse, from->inverse, bits * bits * sizeof(double));
+	to->covariance = copy_array(arrays.covariance, from->covariance, bits * bits * sizeof(double));
+	to->inverse = copy_array(arrays.inverse, from->inverse, bits * bits * sizeof(double));
+	to->rotation = arrays.rotation;
+	to->signs = arrays.signs;
+	to->recent = arrays.recent;
+	model_assign_rotation(to, from);
 }
 
 Model *
@@ -162,14 +209,24 @@ largest_exponent(const Model *model, const float *row)
 void
 model_rescale(Model *model, int exponent)
 {
-	const size_t size = (size_t) model->config.bits * (size_t) model->config.bits;
+	const size_t dims = (size_t) model->config.dims;
+	const size_t bits = (size_t) model->config.bits;
 	const double factor = ldexp(1.0, 2 * (model->exponent - exponent));
+	const double root = ldexp(1.0, model->exponent - exponent);
 
-	for (size_t i = 0; i < size; i++)
+	for (size_t i = 0; i < bits * bits && model->covariance != NULL; i++)
 	{
 		model->covariance[i] *= factor;
 		model->inverse[i] /= factor;
 	}
+	for (size_t i = 0; i < bits * bits && model->signs != NULL; i++)
+		model->signs[i] *= root;
+	for (size_t i = 0; i < (size_t) model->recent_rows * bits; i++)
+		model->recent[i] = (float) (model->recent[i] * root);
+	for (size_t i = 0; i < (size_t) model->waiting * dims; i++)
+		model->block[i] = (float) (model->block[i] * root);
+	for (int t = 0; t < model->waiting; t++)
+		model->norms[t] *= factor;
 	model->scatter *= factor;
 	model->exponent = exponent;
 }
@@ -237,6 +294,8 @@ rotation_due(const Model *model)
 void
 model_adapt_rotation(Model *model)
 {
+	if (model->config.tracker->random)
+		return;
 	if (model->rotated_rows == 0)
 		model->config.rotation->start(model);
 	if (model->config.rotation->adapt != NULL)
@@ -253,12 +312,39 @@ take_waiting_rows(Model *model)
 	model->waiting = 0;
 }
 
+/* Takes all rows in, even those of a patient tracker, and has the basis and the rotation. */
+void
+model_settle(Model *model)
+{
+	take_waiting_rows(model);
+	model_sync(model);
+}
+
+/*
+ * Rows are taken in when a block is full.  Until the basis is, each may add to it; and the
+ * rotation should know all.  A patient tracker's blocks end at fixed points of the stream.
+ */
+static bool
+is_time_to_learn(const Model *model)
+{
+	if (model->config.tracker->patient)
+		return model->rows % model->block_size == 0 || model->waiting == model->block_size;
+	return model->waiting == model->block_size || model->rank < model->config.bits ||
+		   model->rows >= rotation_due(model);
+}
+
 void
 model_sync(Model *model)
 {
-	if (model->rows == 0)
+	const Tracker *tracker = model->config.tracker;
+
+	if (model->rows == 0 || tracker->random)
 		return;
-	take_waiting_rows(model);
+	if (!tracker->patient)
+		take_waiting_rows(model);
+	else if (model->waiting == model->rows)
+		/* it has not learnt anything: a first look, while the rows go on waiting */
+		tracker->learn(model);
 	if (!model->complete)
 		model_complete_basis(model);
 	/* somebody looks before the rotation was due for the first time: it is made anew then */
@@ -285,9 +371,11 @@ model_learn(Model *model, const float *row)
 	double			   norm;
 
 	model_prepare(model);
+	if (model->rows == 0 && config->tracker->start != NULL)
+		config->tracker->start(model);
 	centred = model->block + (size_t) model->waiting * (size_t) config->dims;
-	/* the first difference sets the scale */
-	if (model->scatter == 0.0 && model->waiting == 0)
+	/* the first difference sets the scale; rows that wait before it are zero */
+	if (model->scatter == 0.0)
 		model->exponent = largest_exponent(model, row);
 	norm = centre(row, model->mean, centred, config->dims,
 				  sqrt(share) * ldexp(1.0, -model->exponent), step);
@@ -296,9 +384,10 @@ model_learn(Model *model, const float *row)
 		/* the mean has moved: its distance from the row has shrunk to the share before */
 		const double difference = config->center ? weight / before : 1.0;
 
-		take_waiting_rows(model);
+		if (!config->tracker->patient)
+			take_waiting_rows(model);
 		model_rescale(model, largest_exponent(model, row) + 1);
-		centred = model->block;
+		centred = model->block + (size_t) model->waiting * (size_t) config->dims;
 		subtract(row, model->mean, centred, config->dims,
 				 difference * sqrt(share) * ldexp(1.0, -model->exponent));
 		norm = squared_length(centred, config->dims);
@@ -308,12 +397,18 @@ model_learn(Model *model, const float *row)
 	model->scatter = config->forgetting * model->scatter + norm;
 	model->rows++;
 
-	/* until the basis is full each row may add to it; later, blocks */
-	if (model->waiting == model->block_size || model->rank < config->bits ||
-		model->rows >= rotation_due(model))
+	if (is_time_to_learn(model))
 		take_waiting_rows(model);
-	if (model->rows >= rotation_due(model))
+	if (!config->tracker->random && model->rows >= rotation_due(model))
 		model_adapt_rotation(model);
+}
+
+/* Notes projected rows, each made when the basis had learnt it, for a rotation that asks. */
+void
+model_note_projections(Model *model, const double *projected, int rows)
+{
+	if (model->config.rotation->note != NULL)
+		model->config.rotation->note(model, projected, rows);
 }
 
 /* Makes target, the row-th row of the basis, orthogonal to those before it, and 1 long. */
@@ -407,14 +502,31 @@ model_refresh(Model *model)
 	model->refreshed_rows = model->rows;
 }
 
+/* W, bits x dims */
+void
+model_basis(const Model *model, float *basis)
+{
+	if (model->config.tracker->expand != NULL)
+		model->config.tracker->expand(model, basis);
+	else
+		memcpy(basis, model->basis,
+			   (size_t) model->config.bits * (size_t) model->config.dims * sizeof(float));
+}
+
 void
 model_projection(const Model *model, float *projection)
 {
 	const int	 bits = model->config.bits;
 	const int	 dims = model->config.dims;
 	const size_t size = (size_t) bits * (size_t) bits;
-	float		*rotation = math_alloc(size, sizeof(float));
+	float		*rotation;
 
+	if (model->rotation == NULL)
+	{
+		model_basis(model, projection);
+		return;
+	}
+	rotation = math_alloc(size, sizeof(float));
 	for (size_t i = 0; i < size; i++)
 		rotation[i] = (float) model->rotation[i];
 	multiply_f(false, false, bits, dims, bits, 1.0F, rotation, bits, model->basis, dims, 0.0F,
@@ -427,47 +539,20 @@ model_project(const Model *model, const float *row, float *centred, float *proje
 {
 	const int bits = model->config.bits;
 	const int dims = model->config.dims;
-	double	 *y = math_alloc((size_t) bits * 2, sizeof(double));
+	double	 *y;
 
 	subtract(row, model->mean, centred, dims, ldexp(1.0, -model->exponent));
-	multiply_vector_f(false, bits, dims, 1.0F, model->basis, dims, centred, 0.0F, projected);
+	if (model->config.tracker->project != NULL)
+		model->config.tracker->project(model, centred, projected);
+	else
+		multiply_vector_f(false, bits, dims, 1.0F, model->basis, dims, centred, 0.0F, projected);
+	if (model->rotation == NULL)
+		return;
+	y = math_alloc((size_t) bits * 2, sizeof(double));
 	for (int i = 0; i < bits; i++)
 		y[i] = projected[i];
 	multiply_vector_d(false, bits, bits, 1.0, model->rotation, y, 0.0, y + bits);
 	for (int i = 0; i < bits; i++)
 		projected[i] = (float) y[bits + i];
 	math_free(y);
-}
-
-double
-model_explained_variance(const Model *model)
-{
-	const int bits = model->config.bits;
-	double	  trace = 0.0;
-
-	for (int i = 0; i < bits; i++)
-		trace += model->covariance[(size_t) i * bits + i];
-	return model->scatter > 0.0 ? fmin(trace / model->scatter, 1.0) : 0.0;
-}
-
-/* max |diag(R C R')/mean - 1|, C the covariance */
-double
-model_balance(const Model *model)
-{
-	const int bits = model->config.bits;
-	double	 *product = math_alloc((size_t) bits, sizeof(double));
-	double	  trace = 0.0;
-	double	  worst = 0.0;
-
-	for (int i = 0; i < bits; i++)
-		trace += model->covariance[(size_t) i * bits + i];
-	for (int i = 0; i < bits && trace > 0.0; i++)
-	{
-		const double *row = model->rotation + (size_t) i * bits;
-
-		multiply_vector_d(false, bits, bits, 1.0, model->covariance, row, 0.0, product);
-		worst = fmax(worst, fabs(dot_d(bits, product, row) * bits / trace - 1.0));
-	}
-	math_free(product);
-	return worst;
 }

@@ -20,6 +20,9 @@
 
 #define MODEL_MAX_DIMS 16000
 
+/* a squared length beyond which a row asks for a larger exponent */
+#define MAX_SQUARED_LENGTH 0x1p60
+
 typedef struct Tracker	Tracker;
 typedef struct Rotation Rotation;
 
@@ -48,13 +51,16 @@ typedef struct Model
 	float	   *basis;		  /* bits x dims, orthonormal rows */
 	double	   *covariance;	  /* bits x bits, sums, of the projected vectors */
 	double	   *rotation;	  /* bits x bits, orthogonal */
+	double	   *signs;		  /* bits x bits, sums of sign(R y) y', or NULL */
+	float	   *recent;		  /* the last projected rows, bits each, or NULL */
+	int			recent_rows;  /* how many there are */
+	int			waiting;	  /* rows of the block that the tracker has not taken in */
 
 	/* what only learning needs, and what is not stored */
 	double *inverse; /* of the covariance */
 	float  *block;	 /* the waiting rows, centred and scaled; behind the basis */
 	double *norms;	 /* their squared lengths */
 	int		block_size;
-	int		waiting;
 	bool	complete;		/* all rows of the basis are orthonormal */
 	int64_t refreshed_rows; /* rows when basis and inverse were last cleaned */
 } Model;
@@ -63,8 +69,22 @@ typedef struct Model
 struct Tracker
 {
 	const char *name;
+	bool		random;	 /* the basis is, from the seed: no covariance, nothing to rotate */
+	bool		patient; /* takes rows in by full blocks only; they wait in the stored form too */
+	bool		shrinks; /* the variance of the first direction left out is taken from all */
 	/* takes the waiting rows in */
 	void (*learn)(Model *model);
+	/* makes what the seed determines; NULL if nothing is */
+	void (*start)(Model *model);
+	/*
+	 * A tracker without a matrix W, what start makes being all it needs: how many floats that
+	 * is, W x, and W for those who ask.
+	 */
+	size_t (*basis_size)(const ModelConfig *config);
+	void (*project)(const Model *model, const float *centred, float *projected);
+	void (*expand)(const Model *model, float *basis);
+	/* rows in a block; NULL if it does not matter */
+	int (*block_size)(const ModelConfig *config);
 };
 
 /* A rotation method makes R. */
@@ -72,18 +92,35 @@ struct Rotation
 {
 	const char *name;
 	bool		stored; /* with the model; else start makes it again */
+	bool		signs;	/* needs the sums of sign(R y) y' */
+	int			recent; /* needs this many of the last projected rows */
 	/* R of a model without any row */
 	void (*start)(Model *model);
 	/* R after the covariance has changed; NULL if it does not follow */
 	void (*adapt)(Model *model);
+	/* notes projected rows as they come, before R sees the covariance; NULL if it need not */
+	void (*note)(Model *model, const double *projected, int rows);
 };
+
+/* a random basis is as good as any rotation of it */
+static inline bool
+rotation_makes_sense(const Tracker *tracker, const Rotation *rotation)
+{
+	return !tracker->random || (!rotation->stored && rotation->adapt == NULL);
+}
 
 extern const Tracker *const	 trackers[];
 extern const int			 tracker_count;
 extern const Rotation *const rotations[];
 extern const int			 rotation_count;
 
+extern const Tracker  tracker_hadamard;
+extern const Tracker  tracker_lsh;
 extern const Tracker  tracker_opast;
+extern const Tracker  tracker_osh;
+extern const Rotation rotation_isohash;
+extern const Rotation rotation_itq;
+extern const Rotation rotation_neighbour;
 extern const Rotation rotation_none;
 extern const Rotation rotation_random;
 extern const Rotation rotation_unifdiag;
@@ -108,12 +145,36 @@ extern void model_projection(const Model *model, float *projection);
 /* R W (row - mean) of one row; projector.h has what is faster for many */
 extern void model_project(const Model *model, const float *row, float *centred, float *projected);
 
+/* W, bits x dims */
+extern void model_basis(const Model *model, float *basis);
+
+/* the covariance of W (row - mean), bits x bits, as sums */
+extern void model_covariance(const Model *model, double *covariance);
+
 /* shares of the variance: of the basis in all, and the worst bit's deviation from the mean */
 extern double model_explained_variance(const Model *model);
 extern double model_balance(const Model *model);
 
 /* the expected share of bits that differ between codes of the two */
 extern double model_drift(const Model *before, const Model *after);
+
+/* a random rotation from the seed; rotation_random.c */
+extern void rotation_start_random(Model *model);
+
+/*
+ * Turning a rotation so that neighbours stay together, by angles that fall from the first one to
+ * none after so many rows; neighbours.c.
+ */
+typedef struct Schedule
+{
+	double angle;
+	int	   rows;
+} Schedule;
+
+#define NEIGHBOUR_ROWS 256
+extern void neighbours_note(Model *model, const double *projected, int rows, Schedule schedule);
+extern void neighbours_turn(Model *model, Schedule schedule, bool balanced);
+extern void neighbours_balance(Model *model);
 
 /* Givens rotations that make the diagonal uniform, and how many; rotation_unifdiag.c */
 extern int unifdiag(double *covariance, double *rotation, int bits, bool stable);
@@ -122,6 +183,9 @@ extern int unifdiag(double *covariance, double *rotation, int bits, bool stable)
 extern double squared_length(const float *row, int dims);
 extern double model_memory(const ModelConfig *config);
 extern void	  model_complete_basis(Model *model);
+extern void	  model_assign_rotation(Model *to, const Model *from);
+extern void	  model_settle(Model *model);
+extern void	  model_note_projections(Model *model, const double *projected, int rows);
 extern void	  model_adapt_rotation(Model *model);
 extern void	  model_refresh(Model *model);
 extern void	  model_rescale(Model *model, int exponent);

@@ -30,15 +30,17 @@
 
 struct Projector
 {
-	int		 bits;
-	int		 dims;
-	int		 stride; /* of coarse rows */
-	double	*mean;
-	float	*projection; /* R W, bits x dims */
-	int16_t *coarse;	 /* the same, each row COARSE_LENGTH long; bits rounded up to GROUP */
-	int16_t *row;		 /* a vector, likewise */
-	int32_t *products;	 /* of row with each row of coarse */
-	double	*bounds;	 /* how far each may be from the exact one */
+	const Model *model;
+	float		*centred; /* for a tracker that projects in its own way; then all else is unset */
+	int			 bits;
+	int			 dims;
+	int			 stride; /* of coarse rows */
+	double		*mean;
+	float		*projection; /* R W, bits x dims */
+	int16_t		*coarse;	 /* the same, each row COARSE_LENGTH long; bits rounded up to GROUP */
+	int16_t		*row;		 /* a vector, likewise */
+	int32_t		*products;	 /* of row with each row of coarse */
+	double		*bounds;	 /* how far each may be from the exact one */
 };
 
 WIDE static double
@@ -146,6 +148,13 @@ projector_create(const Model *model)
 	double		*zeros = math_alloc(dims, sizeof(double));
 	Projector	*projector = math_alloc(1, sizeof(Projector));
 
+	projector->model = model;
+	if (model->config.tracker->project != NULL)
+	{
+		projector->centred = math_alloc(dims, sizeof(float));
+		math_free(zeros);
+		return projector;
+	}
 	projector->bits = model->config.bits;
 	projector->dims = model->config.dims;
 	projector->stride = (int) stride;
@@ -167,6 +176,12 @@ projector_create(const Model *model)
 void
 projector_free(Projector *projector)
 {
+	if (projector->centred != NULL)
+	{
+		math_free(projector->centred);
+		math_free(projector);
+		return;
+	}
 	math_free(projector->projection);
 	math_free(projector->coarse);
 	math_free(projector->row);
@@ -178,9 +193,15 @@ projector_free(Projector *projector)
 void
 projector_signs(Projector *projector, const float *row, float *signs)
 {
-	const int	 dims = projector->dims;
-	const double length = sqrt(squared_distance(row, projector->mean, dims));
+	const int dims = projector->dims;
+	double	  length;
 
+	if (projector->centred != NULL)
+	{
+		model_project(projector->model, row, projector->centred, signs);
+		return;
+	}
+	length = sqrt(squared_distance(row, projector->mean, dims));
 	/* the mean itself has all projections zero */
 	make_coarse(row, projector->mean, dims, length > 0.0 ? COARSE_LENGTH / length : 0.0,
 				projector->row);

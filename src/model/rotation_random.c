@@ -12,8 +12,8 @@
 /* the generator's stream for rotations; the basis has others, one for each row */
 #define ROTATION_STREAM UINT64_MAX
 
-static void
-start(Model *model)
+void
+rotation_start_random(Model *model)
 {
 	const int bits = model->config.bits;
 	double	 *components = math_alloc((size_t) bits, sizeof(double));
@@ -43,5 +43,5 @@ start(Model *model)
 const Rotation rotation_random = {
 	.name = "random",
 	.stored = true,
-	.start = start,
+	.start = rotation_start_random,
 };

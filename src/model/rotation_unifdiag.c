@@ -15,6 +15,13 @@
 #define STABLE_TOLERANCE 0.05
 #define PAPER_TOLERANCE 1e-9
 
+/* small turns that it tries before Givens rotations, and the most bits it does so with */
+#define CORRECTIONS 3
+#define MAX_CORRECTED_BITS 256
+
+/* smaller steps than without a constraint: each balancing makes them less smooth */
+static const Schedule schedule = {.angle = 0.05, .rows = 3072};
+
 /* the two bits to turn next: target gets the mean variance, partner the difference */
 typedef struct Pair
 {
@@ -157,22 +164,25 @@ set_identity(double *rotation, int bits)
 	}
 }
 
+/* The stable form starts from a random rotation, which is nearly uniform already. */
 static void
 start(Model *model)
 {
-	set_identity(model->rotation, model->config.bits);
+	if (model->config.stable)
+		rotation_start_random(model);
+	else
+		set_identity(model->rotation, model->config.bits);
 }
 
+/* Uniformizes the diagonal of R C R', C the covariance, by turning R. */
 static void
-adapt(Model *model)
+balance(Model *model)
 {
 	const int	 bits = model->config.bits;
 	const size_t size = (size_t) bits * bits;
 	double		*product = math_alloc(size, sizeof(double));
 	double		*rotated = math_alloc(size, sizeof(double));
 
-	if (!model->config.stable)
-		set_identity(model->rotation, bits);
 	multiply_d(false, false, bits, bits, bits, 1.0, model->rotation, model->covariance, 0.0,
 			   product);
 	multiply_d(false, true, bits, bits, bits, 1.0, product, model->rotation, 0.0, rotated);
@@ -181,9 +191,40 @@ adapt(Model *model)
 	math_free(rotated);
 }
 
+/*
+ * The set of rotations that make the diagonal uniform is large: while the stable form is young
+ * it moves within it to where neighbours stay together.
+ */
+static void
+adapt(Model *model)
+{
+	if (model->config.stable)
+	{
+		neighbours_turn(model, schedule, true);
+		/* many small turns, where there are any to build on, rather than a few large ones */
+		for (int i = 0;
+			 i < CORRECTIONS && model->rotated_rows > 0 &&
+			 model->config.bits <= MAX_CORRECTED_BITS && model_balance(model) > STABLE_TOLERANCE;
+			 i++)
+			neighbours_balance(model);
+	}
+	else
+		set_identity(model->rotation, model->config.bits);
+	balance(model);
+}
+
+static void
+note(Model *model, const double *projected, int rows)
+{
+	if (model->config.stable)
+		neighbours_note(model, projected, rows, schedule);
+}
+
 const Rotation rotation_unifdiag = {
 	.name = "unifdiag",
 	.stored = true,
+	.recent = NEIGHBOUR_ROWS,
 	.start = start,
 	.adapt = adapt,
+	.note = note,
 };

@@ -5,9 +5,8 @@
 #include "model.h"
 
 const Rotation *const rotations[] = {
-	&rotation_unifdiag,
-	&rotation_random,
-	&rotation_none,
+	&rotation_unifdiag, &rotation_random, &rotation_none,
+	&rotation_isohash,	&rotation_itq,	  &rotation_neighbour,
 };
 
 const int rotation_count = sizeof(rotations) / sizeof(rotations[0]);

@@ -24,9 +24,14 @@
  *     64     4  exponent      of the power of two that vectors were divided by
  *     68     4  rank          basis rows that were learnt
  *     72     8  rotated_rows  rows when the rotation was last adapted
- *     80        if rows > 0:  mean, dims doubles; basis, bits x dims floats; covariance,
- *                             the lower triangle by rows, doubles; rotation, if it is stored,
- *                             bits x bits doubles
+ *     80     4  waiting       rows that a patient tracker has not taken in
+ *     84     4  recent        projected rows that the rotation remembers
+ *     88        if rows > 0:  mean, dims doubles; basis, bits x dims floats, unless the
+ *                             tracker has none but from the seed.  That is all if the basis is
+ *                             random; else covariance, the lower triangle by rows, doubles;
+ *                             rotation, if it is stored, bits x bits doubles; signs, if the
+ *                             rotation needs them, bits x bits doubles; waiting rows, waiting
+ *                             x dims floats; recent rows, recent x bits floats
  *               with a base:  another such value, to the end
  *
  * In memory a sketcher is an expanded object around a Model.  Two things only exist while
@@ -45,7 +50,7 @@
 
 StaticAssertDecl(MODEL_MAX_DIMS == VECTOR_MAX_DIMS, "a model takes every vector");
 
-#define SKETCHER_HEADER_SIZE 80
+#define SKETCHER_HEADER_SIZE 88
 
 typedef struct Sketcher
 {

@@ -155,31 +155,50 @@ read_floats(const char *data, float *values, size_t count)
 	return data + sizeof(float) * count;
 }
 
-/* Bytes of one model, without a base. */
+/* Bytes of one model that has rows, without a base. */
 static Size
-body_size(int dims, int bits, const Rotation *rotation, int64 rows)
+body_size(const ModelConfig *config, Size waiting, Size recent)
 {
-	const Size columns = (Size) dims;
-	const Size codes = (Size) bits;
+	const Size dims = (Size) config->dims;
+	const Size bits = (Size) config->bits;
+	Size	   size = SKETCHER_HEADER_SIZE + dims * sizeof(double);
 
-	if (rows == 0)
-		return SKETCHER_HEADER_SIZE;
-	return SKETCHER_HEADER_SIZE + columns * sizeof(double) + codes * columns * sizeof(float) +
-		   codes * (codes + 1) / 2 * sizeof(double) +
-		   (rotation->stored ? codes * codes * sizeof(double) : 0);
+	if (config->tracker->expand == NULL)
+		size += bits * dims * sizeof(float);
+	if (config->tracker->random)
+		return size;
+	size += bits * (bits + 1) / 2 * sizeof(double);
+	if (config->rotation->stored)
+		size += bits * bits * sizeof(double);
+	if (config->rotation->signs)
+		size += bits * bits * sizeof(double);
+	return size + waiting * dims * sizeof(float) + recent * bits * sizeof(float);
 }
 
 static Size
 model_size(const Model *model)
 {
-	return body_size(model->config.dims, model->config.bits, model->config.rotation, model->rows);
+	if (model->rows == 0)
+		return SKETCHER_HEADER_SIZE;
+	return body_size(&model->config, (Size) model->waiting, (Size) model->recent_rows);
+}
+
+/*
+ * The most rows that a model may keep beside what it has learnt.  A tracker that is not patient
+ * has taken all in when it is stored.
+ */
+static Size
+most_waiting(const ModelConfig *config)
+{
+	return config->tracker->patient ? (Size) config->tracker->block_size(config) : 0;
 }
 
 /* A value is smaller than a gigabyte; refuse a model that could not be stored. */
 void
 sketcher_check_size(const ModelConfig *config)
 {
-	if (body_size(config->dims, config->bits, config->rotation, 1) > MaxAllocSize - VARHDRSZ)
+	if (body_size(config, most_waiting(config), (Size) config->rotation->recent) >
+		MaxAllocSize - VARHDRSZ)
 		ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				errmsg("model of %d bits for %d dimensions is too large", config->bits,
 					   config->dims),
@@ -234,12 +253,18 @@ write_body(const Model *model, char *out)
 	if (model->rows == 0)
 		return out;
 	out = write_doubles(out, model->mean, dims);
-	out = write_floats(out, model->basis, bits * dims);
+	if (model->config.tracker->expand == NULL)
+		out = write_floats(out, model->basis, bits * dims);
+	if (model->config.tracker->random)
+		return out;
 	for (size_t i = 0; i < bits; i++)
 		out = write_doubles(out, model->covariance + i * bits, i + 1);
 	if (model->config.rotation->stored)
 		out = write_doubles(out, model->rotation, bits * bits);
-	return out;
+	if (model->config.rotation->signs)
+		out = write_doubles(out, model->signs, bits * bits);
+	out = write_floats(out, model->block, (size_t) model->waiting * dims);
+	return write_floats(out, model->recent, (size_t) model->recent_rows * bits);
 }
 
 /* Writes a model that is in sync, and its base; size is what format_size said. */
@@ -268,6 +293,8 @@ format_write(const Model *model, const Model *base, char *out, Size size)
 	next = write_32(next, (uint32) model->exponent);
 	next = write_32(next, (uint32) model->rank);
 	next = write_64(next, (uint64) model->rotated_rows);
+	next = write_32(next, (uint32) model->waiting);
+	next = write_32(next, (uint32) model->recent_rows);
 	Assert(next == out + SKETCHER_HEADER_SIZE);
 	next = write_body(model, next);
 	if (base != NULL)
@@ -298,6 +325,8 @@ read_config(const char *data, ModelConfig *config)
 	config->bits = (int) bits;
 	config->tracker = trackers[tracker];
 	config->rotation = rotations[rotation];
+	if (!rotation_makes_sense(config->tracker, config->rotation))
+		report_damage("its tracker takes no such rotation");
 	config->stable = (flags & FLAG_STABLE) != 0;
 	config->center = (flags & FLAG_CENTER) != 0;
 	sketcher_check_size(config);
@@ -321,10 +350,12 @@ read_counts(const char *data, Model *model)
 		report_damage("impossible weight or scatter");
 	if (model->exponent < MIN_EXPONENT || model->exponent > MAX_EXPONENT)
 		report_damage("impossible exponent");
-	if (model->rank < 0 || model->rank > model->config.bits)
+	if (model->rank < 0 || model->rank > (model->config.tracker->random ? 0 : model->config.bits))
 		report_damage("impossible rank");
 	if (model->rotated_rows < 0 || model->rotated_rows > model->rows)
 		report_damage("impossible number of rows");
+	model->waiting = (int32) read_32(data + 80);
+	model->recent_rows = (int32) read_32(data + 84);
 }
 
 static void
@@ -334,40 +365,78 @@ check_length(double squared_length)
 		report_damage("rows that should be one long are not");
 }
 
+/* Rows, waiting to be learnt or remembered: none is longer than the vectors' scale allows. */
+static const char *
+read_rows(const char *data, float *rows, size_t count, size_t columns)
+{
+	data = read_floats(data, rows, count * columns);
+	for (size_t t = 0; t < count; t++)
+	{
+		if (!(squared_length(rows + t * columns, (int) columns) <= MAX_SQUARED_LENGTH))
+			report_damage("a row is longer than its exponent allows");
+	}
+	return data;
+}
+
+/* A matrix of doubles whose rows are one long. */
+static const char *
+read_rotation(const char *data, double *rotation, size_t bits)
+{
+	data = read_doubles(data, rotation, bits * bits);
+	for (size_t i = 0; i < bits; i++)
+	{
+		double length = 0.0;
+
+		for (size_t j = 0; j < bits; j++)
+			length += rotation[i * bits + j] * rotation[i * bits + j];
+		check_length(length);
+	}
+	return data;
+}
+
+static const char *
+read_covariance(const char *data, double *covariance, size_t bits)
+{
+	for (size_t i = 0; i < bits; i++)
+	{
+		data = read_doubles(data, covariance + i * bits, i + 1);
+		for (size_t j = 0; j < i; j++)
+			covariance[j * bits + i] = covariance[i * bits + j];
+		if (covariance[i * bits + i] < 0.0)
+			report_damage("a variance is negative");
+	}
+	return data;
+}
+
 static void
 read_body(const char *data, Model *model)
 {
-	const size_t dims = (size_t) model->config.dims;
-	const size_t bits = (size_t) model->config.bits;
+	const Tracker  *tracker = model->config.tracker;
+	const Rotation *rotation = model->config.rotation;
+	const size_t	dims = (size_t) model->config.dims;
+	const size_t	bits = (size_t) model->config.bits;
 
 	data = read_doubles(data, model->mean, dims);
-	data = read_floats(data, model->basis, bits * dims);
-	for (size_t i = 0; i < bits; i++)
+	if (tracker->expand != NULL)
+		tracker->start(model);
+	else
 	{
-		double squared_length = 0.0;
-
-		data = read_doubles(data, model->covariance + i * bits, i + 1);
-		for (size_t j = 0; j < i; j++)
-			model->covariance[j * bits + i] = model->covariance[i * bits + j];
-		if (model->covariance[i * bits + i] < 0.0)
-			report_damage("a variance is negative");
-		for (size_t k = 0; k < dims; k++)
-			squared_length += (double) model->basis[i * dims + k] * model->basis[i * dims + k];
-		check_length(squared_length);
-	}
-	if (model->config.rotation->stored)
-	{
-		read_doubles(data, model->rotation, bits * bits);
+		data = read_floats(data, model->basis, bits * dims);
 		for (size_t i = 0; i < bits; i++)
-		{
-			double squared_length = 0.0;
-
-			for (size_t j = 0; j < bits; j++)
-				squared_length += model->rotation[i * bits + j] * model->rotation[i * bits + j];
-			check_length(squared_length);
-		}
+			check_length(squared_length(model->basis + i * dims, (int) dims));
 	}
 	model->complete = true;
+	if (tracker->random)
+		return;
+	data = read_covariance(data, model->covariance, bits);
+	if (rotation->stored)
+		data = read_rotation(data, model->rotation, bits);
+	if (rotation->signs)
+		data = read_doubles(data, model->signs, bits * bits);
+	data = read_rows(data, model->block, (size_t) model->waiting, dims);
+	for (int t = 0; t < model->waiting; t++)
+		model->norms[t] = squared_length(model->block + (size_t) t * dims, (int) dims);
+	read_rows(data, model->recent, (size_t) model->recent_rows, bits);
 }
 
 /* A model, and its base if base is not NULL, in the current memory context. */
@@ -378,6 +447,8 @@ format_read(const char *data, Size size, Model **base)
 	Model	   *model;
 	Size		expected;
 	int64		rows;
+	uint32		waiting;
+	uint32		recent;
 	bool		has_base;
 
 	if (size < SKETCHER_HEADER_SIZE || read_32(data) != MAGIC)
@@ -389,8 +460,15 @@ format_read(const char *data, Size size, Model **base)
 				errdetail("This version of unifdiag reads format version %d.", VERSION));
 	read_config(data, &config);
 	rows = (int64) read_64(data + 40);
+	waiting = read_32(data + 80);
+	recent = read_32(data + 84);
+	/* fewer than a block, as the block is taken in at once */
+	if (waiting > 0 && (rows == 0 || waiting >= most_waiting(&config)))
+		report_damage("impossible number of waiting rows");
+	if (recent > 0 && (rows == 0 || recent > (uint32) config.rotation->recent))
+		report_damage("impossible number of recent rows");
 	has_base = (read_16(data + 6) & FLAG_BASE) != 0;
-	expected = body_size(config.dims, config.bits, config.rotation, rows);
+	expected = rows == 0 ? SKETCHER_HEADER_SIZE : body_size(&config, waiting, recent);
 	if (rows < 0 || size < expected || (!has_base && size != expected) ||
 		(has_base && base == NULL))
 		report_damage("its size does not match its contents");

@@ -104,6 +104,27 @@ find_method(const char *kind, text *argument, const char *(*name_of)(int), int c
 	return -1;
 }
 
+/* Refuses a rotation of what is random already. */
+static void
+check_combination(const ModelConfig *config)
+{
+	StringInfoData names;
+
+	if (rotation_makes_sense(config->tracker, config->rotation))
+		return;
+	initStringInfo(&names);
+	for (int i = 0; i < rotation_count; i++)
+	{
+		if (rotation_makes_sense(config->tracker, rotations[i]))
+			appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", rotations[i]->name);
+	}
+	ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("tracker \"%s\" does not take rotation \"%s\"", config->tracker->name,
+				   config->rotation->name),
+			errdetail("Its directions are random, and stay so when they are rotated."),
+			errhint("Possible with it: %s.", names.data));
+}
+
 PG_FUNCTION_INFO_V1(sketcher_new);
 Datum
 sketcher_new(PG_FUNCTION_ARGS)
@@ -114,6 +135,7 @@ sketcher_new(PG_FUNCTION_ARGS)
 		trackers[find_method("tracker", PG_GETARG_TEXT_PP(2), tracker_name, tracker_count)];
 	config.rotation =
 		rotations[find_method("rotation", PG_GETARG_TEXT_PP(3), rotation_name, rotation_count)];
+	check_combination(&config);
 	config.stable = PG_GETARG_BOOL(4);
 	config.center = PG_GETARG_BOOL(5);
 	config.forgetting = PG_GETARG_FLOAT8(6);

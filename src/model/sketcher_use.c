@@ -207,18 +207,32 @@ PG_FUNCTION_INFO_V1(sketcher_basis);
 Datum
 sketcher_basis(PG_FUNCTION_ARGS)
 {
-	Model *model = get_taught_model(fcinfo, 0);
+	Model	 *model = get_taught_model(fcinfo, 0);
+	const int bits = model->config.bits;
+	const int dims = model->config.dims;
+	float	 *basis = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(float) * bits * dims);
 
-	PG_RETURN_DATUM(make_array(model->basis, model->config.bits, model->config.dims, FLOAT4OID));
+	model_basis(model, basis);
+	PG_RETURN_DATUM(make_array(basis, bits, dims, FLOAT4OID));
 }
 
 PG_FUNCTION_INFO_V1(sketcher_rotation);
 Datum
 sketcher_rotation(PG_FUNCTION_ARGS)
 {
-	Model *model = get_taught_model(fcinfo, 0);
+	Model	 *model = get_taught_model(fcinfo, 0);
+	const int bits = model->config.bits;
+	double	 *rotation = model->rotation;
 
-	PG_RETURN_DATUM(make_real_array(model->rotation, model->config.bits, model->config.bits));
+	/* of a random basis there is none */
+	if (rotation == NULL)
+	{
+		rotation = MemoryContextAllocExtended(CurrentMemoryContext, sizeof(double) * bits * bits,
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+		for (int i = 0; i < bits; i++)
+			rotation[(Size) i * bits + i] = 1.0;
+	}
+	PG_RETURN_DATUM(make_real_array(rotation, bits, bits));
 }
 
 /* The sums, divided by the weight, at the vectors' own scale. */
@@ -231,8 +245,9 @@ sketcher_covariance(PG_FUNCTION_ARGS)
 	const Size size = (Size) bits * bits;
 	double	  *covariance = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(double) * size);
 
+	model_covariance(model, covariance);
 	for (Size i = 0; i < size; i++)
-		covariance[i] = ldexp(model->covariance[i] / model->weight, 2 * model->exponent);
+		covariance[i] = ldexp(covariance[i] / model->weight, 2 * model->exponent);
 	PG_RETURN_DATUM(make_array(covariance, bits, bits, FLOAT8OID));
 }
 

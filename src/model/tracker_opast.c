@@ -260,6 +260,7 @@ learn(Model *model)
 			   block.stride);
 	for (int t = 0; t < block.rows; t++)
 		step(model, &block, t);
+	model_note_projections(model, block.y, block.rows);
 	update_covariance(model, &block);
 	update_basis(model, &block);
 	block_free(&block);

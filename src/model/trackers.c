@@ -6,6 +6,9 @@
 
 const Tracker *const trackers[] = {
 	&tracker_opast,
+	&tracker_osh,
+	&tracker_lsh,
+	&tracker_hadamard,
 };
 
 const int tracker_count = sizeof(trackers) / sizeof(trackers[0]);

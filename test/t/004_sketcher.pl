@@ -19,6 +19,9 @@ $node->safe_psql('postgres', q{
 	INSERT INTO models VALUES (100, sketcher_new(960, 64)), (101, NULL);
 	INSERT INTO models SELECT 102, sketcher_learn(sketcher_new(12, 6, rotation => 'none', forgetting => 0.9, seed => 5), v ORDER BY id) FROM vectors;
 	INSERT INTO models SELECT 103, sketcher_learn(sketcher_new(12, 6, rotation => 'random', stable => false, center => false), v ORDER BY id) FROM vectors;
+	INSERT INTO models SELECT 200 + row_number() OVER (ORDER BY tracker, rotation), sketcher_learn(sketcher_new(12, 6, tracker => tracker, rotation => rotation), v ORDER BY id)
+		FROM vectors, unnest(ARRAY['opast', 'osh', 'lsh', 'hadamard']) tracker, unnest(ARRAY['none', 'isohash', 'itq', 'neighbour', 'unifdiag']) rotation
+		WHERE id <= 100 AND (rotation = 'none' OR tracker IN ('opast', 'osh')) GROUP BY tracker, rotation;
 	INSERT INTO models SELECT 104, sketcher_agg(v, 10) FROM vectors WHERE id <= 3;
 });
 my $digest = q{SELECT md5(string_agg(bits || coalesce(model::text, '-'), ',' ORDER BY bits)) FROM models};
@@ -93,30 +96,42 @@ foreach my $case (
 	[ 21, pack('C', 200), $damaged . 'unknown tracker or rotation', 'rotation' ],
 	[ 32, pack('d>', 0), $damaged . 'impossible forgetting factor', 'forgetting' ],
 	[ 40, pack('q>', -1), $damaged . 'its size does not match its contents', 'negative rows' ],
-	[ 40, pack('q>', 0), $damaged . 'its size does not match its contents', 'no rows' ],
+	[ 40, pack('q>', 0), $damaged . 'impossible number of recent rows', 'no rows' ],
 	[ 48, $infinity, $damaged . 'impossible weight or scatter', 'weight' ],
 	[ 56, pack('d>', -1), $damaged . 'impossible weight or scatter', 'scatter' ],
 	[ 64, pack('N', 1000), $damaged . 'impossible exponent', 'exponent' ],
 	[ 68, pack('N', 7), $damaged . 'impossible rank', 'rank' ],
 	[ 72, pack('q>', 501), $damaged . 'impossible number of rows', 'rotated rows' ],
-	[ 80, $infinity, $damaged . 'a number is not finite', 'mean' ],
-	[ 80 + 96, pack('f>', 9**9**9), $damaged . 'a number is not finite', 'basis' ],
-	[ 80 + 96, pack('f>*', (2) x 12), $damaged . 'rows that should be one long are not', 'basis too long' ],
-	[ 80 + 96 + 288, pack('d>', -1), $damaged . 'a variance is negative', 'covariance' ],
-	[ 80 + 96 + 288 + 168, pack('d>*', (0) x 6), $damaged . 'rows that should be one long are not', 'rotation' ],
+	[ 88, $infinity, $damaged . 'a number is not finite', 'mean' ],
+	[ 88 + 96, pack('f>', 9**9**9), $damaged . 'a number is not finite', 'basis' ],
+	[ 88 + 96, pack('f>*', (2) x 12), $damaged . 'rows that should be one long are not', 'basis too long' ],
+	[ 88 + 96 + 288, pack('d>', -1), $damaged . 'a variance is negative', 'covariance' ],
+	[ 88 + 96 + 288 + 168, pack('d>*', (0) x 6), $damaged . 'rows that should be one long are not', 'rotation' ],
+	[ 80, pack('N', 1), $damaged . 'impossible number of waiting rows', 'waiting rows' ],
+	[ 84, pack('N', 257), $damaged . 'impossible number of recent rows', 'recent rows' ],
+	[ 84, pack('N', 1), $damaged . 'its size does not match its contents', 'one recent row less' ],
+	[ 20, pack('C', 2), $damaged . 'its tracker takes no such rotation', 'a random basis with a rotation' ],
 	[ 6, pack('n', 7), $damaged . 'its size does not match its contents', 'a base outside of an aggregate' ])
 {
 	my ($offset, $bytes, $expected, $name) = @$case;
 	is(offer(forge($good, $offset, $bytes)), $expected, $name);
 }
+# a sketch with rows that wait, the last of which comes last
+my $waiting = decode_base64($node->safe_psql('postgres', q{SELECT model FROM models WHERE (sketcher_info(model)).tracker = 'osh' AND (sketcher_info(model)).rotation = 'none'}));
+is(offer(forge($waiting, length($waiting) - 4, pack('f>', 1e30))), $damaged . 'a row is longer than its exponent allows', 'waiting row');
+is(offer(forge($waiting, 80, pack('N', 6))), $damaged . 'impossible number of waiting rows', 'as many waiting rows as a block has');
+my $random = decode_base64($node->safe_psql('postgres', q{SELECT model FROM models WHERE (sketcher_info(model)).tracker = 'hadamard'}));
+is(offer(forge($random, 68, pack('N', 1))), $damaged . 'impossible rank', 'a random basis with a rank');
 is(offer($good ^ ("\0" x 300 . "\1" . "\0" x (length($good) - 301))), $damaged . 'its checksum does not match its contents', 'checksum');
 
 # random damage with the right checksum: an error or a model that can be used, never a crash
 srand(20180415);
+my @all = map { decode_base64($_) } split /\n/, $node->safe_psql('postgres', 'SELECT model FROM models WHERE bits = 6 OR bits > 200');
+is(@all, 13, 'models of all kinds');
 my $script = '';
 foreach my $i (1 .. 400)
 {
-	my $value = $good;
+	my $value = $all[$i % @all];
 	$value = forge($value, 12 + int(rand(length($value) - 20)), join('', map { chr(int(rand(256))) } 1 .. 1 + int(rand(8)))) for 1 .. 1 + int(rand(3));
 	$script .= sprintf("SELECT length(sketcher_hash(sketcher_add('%s'::sketcher, ARRAY[1,2,3,4,5,6,7,8,9,10,11,12]::real[]), ARRAY[1,2,3,4,5,6,7,8,9,10,11,12]::real[]));\n",
 		encode_base64($value, ''));

@@ -1,0 +1,75 @@
+/*
+ * rotation_itq.c
+ *		Iterative quantization, as a stream: R is the rotation that brings the projected rows
+ *		nearest to their own signs.
+ *
+ * Offline, R <- the orthogonal matrix nearest to S = sum of sign(R y) y' over all rows y, and
+ * again.  Here the sum runs over the rows as they come, each with the R of its time, and old
+ * rows, whose R was worse, fade; src/README.md says how fast.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "linalg.h"
+#include "memory.h"
+#include "model.h"
+
+/* what is left of the sum each time R follows it */
+#define FADING 0.9
+
+/* how much the present R counts beside the sum: it decides where few rows leave a choice */
+#define INERTIA 0.1
+
+static void
+note(Model *model, const double *projected, int rows)
+{
+	const int	 bits = model->config.bits;
+	const size_t size = (size_t) rows * (size_t) bits;
+	double		*signs = math_alloc(size, sizeof(double));
+	double		*weighted = math_alloc(size, sizeof(double));
+	double		 weight = 1.0;
+
+	multiply_d(false, true, rows, bits, bits, 1.0, projected, model->rotation, 0.0, signs);
+	for (size_t i = 0; i < size; i++)
+		signs[i] = signs[i] >= 0.0 ? 1.0 : -1.0;
+	/* the last row has weight one, each before it has been forgotten once more */
+	for (int t = rows - 1; t >= 0; t--)
+	{
+		for (int i = 0; i < bits; i++)
+			weighted[(size_t) t * (size_t) bits + i] =
+				weight * projected[(size_t) t * (size_t) bits + i];
+		weight *= model->config.forgetting;
+	}
+	multiply_d(true, false, bits, bits, rows, 1.0, signs, weighted, weight, model->signs);
+	math_free(signs);
+	math_free(weighted);
+}
+
+static void
+adapt(Model *model)
+{
+	const int	 bits = model->config.bits;
+	const size_t size = (size_t) bits * (size_t) bits;
+	double		*nearest = math_alloc(size, sizeof(double));
+	double		 length = 0.0;
+
+	for (size_t i = 0; i < size; i++)
+		length = hypot(length, model->signs[i]);
+	for (size_t i = 0; i < size; i++)
+	{
+		nearest[i] = model->signs[i] + INERTIA * length / sqrt(bits) * model->rotation[i];
+		model->signs[i] *= FADING;
+	}
+	if (length > 0.0 && nearest_orthogonal(bits, nearest))
+		memcpy(model->rotation, nearest, size * sizeof(double));
+	math_free(nearest);
+}
+
+const Rotation rotation_itq = {
+	.name = "itq",
+	.stored = true,
+	.signs = true,
+	.start = rotation_start_random,
+	.adapt = adapt,
+	.note = note,
+};

@@ -1,0 +1,55 @@
+/*
+ * tracker_lsh.c
+ *		Locality-sensitive hashing: random directions from the seed; only the mean is learnt.
+ */
+#include <math.h>
+
+#include "model.h"
+#include "random.h"
+
+/* the generator's streams for the directions, one for each */
+#define DIRECTION_STREAM (UINT64_C(1) << 32)
+
+/* Rows of normal numbers, one long. */
+static void
+start(Model *model)
+{
+	const int dims = model->config.dims;
+
+	for (int i = 0; i < model->config.bits; i++)
+	{
+		float *row = model->basis + (size_t) i * (size_t) dims;
+		double length;
+		Random random;
+
+		random_start(&random, model->config.seed, DIRECTION_STREAM + (uint64_t) i);
+		for (int k = 0; k < dims; k++)
+			row[k] = (float) random_normal(&random);
+		length = sqrt(squared_length(row, dims));
+		/* twelve uniform numbers may well add up to exactly six in one dimension */
+		for (int k = 0; k < dims; k++)
+			row[k] = length > 0.0 ? (float) (row[k] / length) : (float) (k == 0);
+	}
+}
+
+/* Mean and scatter are kept by the model. */
+static void
+learn(Model *model)
+{
+	(void) model;
+}
+
+static int
+block_size(const ModelConfig *config)
+{
+	(void) config;
+	return 1;
+}
+
+const Tracker tracker_lsh = {
+	.name = "lsh",
+	.random = true,
+	.learn = learn,
+	.start = start,
+	.block_size = block_size,
+};

@@ -1,0 +1,82 @@
+/*
+ * tracker_osh.c
+ *		Online sketching hashing: frequent directions of the centred rows.
+ *
+ * The sketch has twice as many rows as there are bits.  Half of them are the basis, times the
+ * square root of the covariance; the other half waits for rows.  When it is full the
+ * principal directions of all are the new basis, and every variance loses that of the first
+ * direction left out.  Rows wait in the stored form too: the sketch must not depend on when
+ * somebody looks at it.
+ */
+#include <math.h>
+
+#include "directions.h"
+#include "linalg.h"
+#include "memory.h"
+#include "model.h"
+
+/* W x of the rows, for a rotation that asks. */
+static void
+note_projections(Model *model)
+{
+	const int bits = model->config.bits;
+	const int dims = model->config.dims;
+	const int rows = model->waiting;
+	float	 *products;
+	double	 *projected;
+
+	if (model->config.rotation->note == NULL || model->rank < bits)
+		return;
+	products = math_alloc((size_t) rows * (size_t) bits, sizeof(float));
+	projected = math_alloc((size_t) rows * (size_t) bits, sizeof(double));
+	multiply_f(false, true, rows, bits, dims, 1.0F, model->block, dims, model->basis, dims, 0.0F,
+			   products, bits);
+	for (size_t i = 0; i < (size_t) rows * (size_t) bits; i++)
+		projected[i] = products[i];
+	model_note_projections(model, projected, rows);
+	math_free(products);
+	math_free(projected);
+}
+
+static void
+learn(Model *model)
+{
+	const int	 rows = model->waiting;
+	const double forgetting = model->config.forgetting;
+	Stack		 stack;
+	int			*nearest;
+	int			 count;
+	int			 offset;
+
+	/* if all rows wait, what there is comes from a look at them */
+	if (model->waiting == model->rows)
+		model->rank = 0;
+	count = model->rank + rows;
+	stack = stack_create(model->config.dims, count);
+	nearest = math_alloc((size_t) count, sizeof(int));
+	offset = stack_add_model(&stack, 0, model, pow(forgetting, rows));
+	for (int t = 0; t < rows; t++)
+		offset =
+			stack_add_row(&stack, offset, model->block + (size_t) t * (size_t) model->config.dims,
+						  sqrt(pow(forgetting, rows - 1 - t)));
+	for (int i = 0; i < count; i++)
+		nearest[i] = i;
+	stack_principal(&stack, nearest, model);
+	stack_free(&stack);
+	math_free(nearest);
+	note_projections(model);
+}
+
+static int
+block_size(const ModelConfig *config)
+{
+	return config->bits;
+}
+
+const Tracker tracker_osh = {
+	.name = "osh",
+	.patient = true,
+	.shrinks = true,
+	.learn = learn,
+	.block_size = block_size,
+};

@@ -1,0 +1,188 @@
+"""The evaluation's report: a Markdown table and SVG plots of all results."""
+import json
+import os
+import statistics
+from xml.sax.saxutils import escape
+
+# colour-blind safe, after Okabe and Ito, and dashes to tell neighbours apart
+STYLES = {
+    "opast+unifdiag": ("#0072b2", ""),
+    "opast+unifdiag, paper": ("#0072b2", "4 3"),
+    "opast+neighbour": ("#d55e00", ""),
+    "opast+itq": ("#009e73", ""),
+    "opast+isohash": ("#cc79a7", ""),
+    "opast+random": ("#e69f00", ""),
+    "opast+none": ("#e69f00", "4 3"),
+    "osh+random": ("#56b4e9", ""),
+    "lsh": ("#777777", ""),
+    "hadamard": ("#777777", "4 3"),
+    "offline PCA": ("#000000", "1 3"),
+    "offline ITQ (FAISS)": ("#000000", "6 3"),
+}
+OTHER_STYLE = ("#000000", "2 2")
+PLOT_BITS = 32
+
+
+def order(method):
+    known = list(STYLES)
+    return (known.index(method) if method in known else len(known), method)
+
+
+class Results:
+    def __init__(self, lines):
+        self.lines = lines
+        self.data = lines[0]["data"]
+        self.bits = sorted({line["bits"] for line in lines})
+        self.methods = sorted({line["method"] for line in lines}, key=order)
+        self.partitions = len({line["partition"] for line in lines})
+
+    def values(self, method, bits, value):
+        """One for each partition; value is a function of a result, which may lack it."""
+        found = []
+        for line in self.lines:
+            if line["method"] == method and line["bits"] == bits:
+                try:
+                    found.append(value(line))
+                except KeyError:
+                    pass
+        return found
+
+    def mean(self, method, bits, value):
+        found = self.values(method, bits, value)
+        return statistics.mean(found) if found else None
+
+
+def final(line):
+    return line["map"]["100"]
+
+
+def with_deviation(values):
+    if not values:
+        return "–"
+    if len(values) == 1:
+        return f"{values[0]:.3f}"
+    return f"{statistics.mean(values):.3f} ± {statistics.stdev(values):.3f}"
+
+
+def percent(value, digits=1):
+    return "–" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def table(results):
+    yield f"## {results.data}, mAP after all rows"
+    yield ""
+    yield f"Mean and standard deviation of {results.partitions} random partitions; the model hashes all rows again (protocol a)."
+    yield ""
+    yield "| method | " + " | ".join(f"{bits} bits" for bits in results.bits) + " |"
+    yield "|---|" + "---:|" * len(results.bits)
+    for method in results.methods:
+        cells = [with_deviation(results.values(method, bits, final)) for bits in results.bits]
+        yield f"| {method} | " + " | ".join(cells) + " |"
+    for bits in results.bits:
+        yield ""
+        yield f"## {results.data}, {bits} bits, along the stream"
+        yield ""
+        yield ("| method | mAP at 2 % | 5 % | 10 % | 25 % | 50 % | 100 % | codes kept as made (b) | b / a | 10 % / 100 % "
+               "| bits changed | after the first tenth | learning, µs a row |")
+        yield "|---|" + "---:|" * 12
+        for method in results.methods:
+            shares = [results.mean(method, bits, lambda line: line["map"][share]) for share in ("2", "5", "10", "25", "50", "100")]
+            kept = results.mean(method, bits, lambda line: line["arrival"])
+            took = results.mean(method, bits, lambda line: line["microseconds"])
+            cells = ["–" if value is None else f"{value:.3f}" for value in shares + [kept]]
+            cells.append(percent(kept / shares[5] if kept and shares[5] else None))
+            cells.append(percent(shares[2] / shares[5] if shares[2] and shares[5] else None))
+            cells.append(percent(results.mean(method, bits, lambda line: line["changed"]), 2))
+            cells.append(percent(results.mean(method, bits, lambda line: line["changed_late"]), 2))
+            cells.append("–" if took is None else f"{took:.1f}")
+            yield f"| {method} | " + " | ".join(cells) + " |"
+
+
+class Plot:
+    """Lines or points over a logarithmic x axis."""
+    WIDTH, HEIGHT = 760, 400
+    LEFT, RIGHT, TOP, BOTTOM = 64, 220, 36, 52
+
+    def __init__(self, title, x_label, ticks, highest):
+        from math import log
+        self.log = log
+        self.ticks = ticks
+        self.highest = highest
+        self.parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.WIDTH} {self.HEIGHT}" font-family="sans-serif" font-size="12">',
+            f'<rect width="{self.WIDTH}" height="{self.HEIGHT}" fill="#ffffff"/>',
+            f'<text x="{self.LEFT}" y="20" font-size="14" font-weight="bold">{escape(title)}</text>',
+            f'<text x="{(self.LEFT + self.WIDTH - self.RIGHT) / 2}" y="{self.HEIGHT - 12}" text-anchor="middle">{escape(x_label)}</text>',
+            f'<text x="16" y="{self.HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 16 {self.HEIGHT / 2})">mAP</text>']
+        for tick in ticks:
+            x = self.x(tick)
+            self.parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{self.TOP}" y2="{self.HEIGHT - self.BOTTOM}" stroke="#e0e0e0"/>')
+            self.parts.append(f'<text x="{x:.1f}" y="{self.HEIGHT - self.BOTTOM + 18}" text-anchor="middle">{tick:g}</text>')
+        step = 0.1 if highest > 0.3 else 0.05 if highest > 0.12 else 0.02
+        for i in range(int(highest / step) + 1):
+            y = self.y(i * step)
+            self.parts.append(f'<line x1="{self.LEFT}" x2="{self.WIDTH - self.RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e0e0e0"/>')
+            self.parts.append(f'<text x="{self.LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{i * step:.2f}</text>')
+        self.legend = []
+
+    def x(self, value):
+        first, last = self.log(self.ticks[0]), self.log(self.ticks[-1])
+        return self.LEFT + (self.log(value) - first) / (last - first) * (self.WIDTH - self.LEFT - self.RIGHT)
+
+    def y(self, value):
+        return self.HEIGHT - self.BOTTOM - value / self.highest * (self.HEIGHT - self.TOP - self.BOTTOM)
+
+    def add(self, method, points):
+        colour, dashes = STYLES.get(method, OTHER_STYLE)
+        places = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
+        if len(points) > 1:
+            self.parts.append(f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}"/>')
+        for x, y in points:
+            fill = "#ffffff" if dashes else colour
+            self.parts.append(f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="4" fill="{fill}" stroke="{colour}" stroke-width="2"/>')
+        self.legend.append((points[-1][1], method))
+
+    def write(self, path):
+        for i, (_, method) in enumerate(sorted(self.legend, reverse=True)):
+            colour, dashes = STYLES.get(method, OTHER_STYLE)
+            x, y = self.WIDTH - self.RIGHT + 16, self.TOP + 12 + 20 * i
+            self.parts.append(f'<line x1="{x}" x2="{x + 28}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}"/>')
+            self.parts.append(f'<text x="{x + 36}" y="{y + 4}">{escape(method)}</text>')
+        with open(path, "w") as file:
+            print("\n".join(self.parts + ["</svg>"]), file=file)
+
+
+def plot_all(results, directory):
+    bits = PLOT_BITS if PLOT_BITS in results.bits else results.bits[-1]
+    at_end = {method: results.mean(method, bits, final) for method in results.methods}
+    highest = 1.1 * max(at_end.values())
+    plot = Plot(f"{results.data}, {bits} bits", "rows seen, % of the stream", [2, 5, 10, 25, 50, 100], highest)
+    for method in results.methods:
+        points = [(share, results.mean(method, bits, lambda line: line["map"][str(share)])) for share in (2, 5, 10, 25, 50, 100)]
+        points = [point for point in points if point[1] is not None]
+        plot.add(method, points if len(points) > 1 else [(2, at_end[method]), (100, at_end[method])])
+    plot.write(os.path.join(directory, "map_rows.svg"))
+
+    took = {method: results.mean(method, bits, lambda line: line["microseconds"]) for method in results.methods}
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+             if tick * 2.5 > min(took.values()) and tick / 2.5 < max(took.values())]
+    plot = Plot(f"{results.data}, {bits} bits", "learning, µs a row, reading the row included", ticks, highest)
+    for method in results.methods:
+        plot.add(method, [(took[method], at_end[method])])
+    plot.write(os.path.join(directory, "map_time.svg"))
+
+    if len(results.bits) > 1:
+        highest = 1.1 * max(results.mean(method, b, final) or 0 for method in results.methods for b in results.bits)
+        plot = Plot(results.data, "bits", results.bits, highest)
+        for method in results.methods:
+            points = [(b, results.mean(method, b, final)) for b in results.bits]
+            plot.add(method, [point for point in points if point[1] is not None])
+        plot.write(os.path.join(directory, "map_bits.svg"))
+
+
+def report(path, directory):
+    with open(path) as file:
+        results = Results([json.loads(line) for line in file])
+    with open(os.path.join(directory, "eval.md"), "w") as file:
+        print("\n".join(table(results)), file=file)
+    plot_all(results, directory)
