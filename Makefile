@@ -37,6 +37,17 @@ OBJS = \
 	src/model/sketcher_use.o \
 	src/model/tracker_opast.o \
 	src/model/trackers.o \
+	src/table/attach.o \
+	src/table/attachment.o \
+	src/table/collect.o \
+	src/table/column.o \
+	src/table/fold.o \
+	src/table/link.o \
+	src/table/refresh.o \
+	src/table/sql.o \
+	src/table/trigger.o \
+	src/table/walk.o \
+	src/table/worker.o \
 	src/vectors.o
 
 REGRESS = \
