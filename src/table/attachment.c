@@ -26,6 +26,9 @@
 #include "../compat.h"
 #include "table.h"
 
+/* SQL's own advisory locks have 1 or 2 here */
+#define ADVISORY_CLASS 3
+
 extern PGDLLEXPORT Datum bithash_in(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sketcher_in(PG_FUNCTION_ARGS);
 
@@ -235,12 +238,13 @@ pending_check(Relation pending)
 				errhint("Drop them."));
 }
 
+/* Advisory locks, because those may outlive transactions; the last number is not one of SQL's. */
 static LOCKTAG
 lock_tag(Oid model, ModelLock lock)
 {
 	LOCKTAG tag;
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, RelationRelationId, model, lock);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, model, lock, ADVISORY_CLASS);
 	return tag;
 }
 
