@@ -165,14 +165,25 @@ same_value(Datum a, bool a_is_null, Datum b, bool b_is_null)
 }
 
 static bool
-same_column(HeapTuple a, HeapTuple b, TupleDesc descriptor, AttrNumber number)
+same_column(TupleTableSlot *a, TupleTableSlot *b, AttrNumber number)
 {
-	bool  a_is_null;
-	bool  b_is_null;
-	Datum a_value = heap_getattr(a, number, descriptor, &a_is_null);
-	Datum b_value = heap_getattr(b, number, descriptor, &b_is_null);
+	bool		a_is_null;
+	bool		b_is_null;
+	const Datum a_value = slot_getattr(a, number, &a_is_null);
+	const Datum b_value = slot_getattr(b, number, &b_is_null);
 
 	return same_value(a_value, a_is_null, b_value, b_is_null);
+}
+
+/* Does an UPDATE leave the code as it must be?  Then there is nothing to do. */
+static bool
+code_stays(const HashTrigger *state, const TriggerData *data)
+{
+	TupleTableSlot *old = data->tg_trigslot;
+	TupleTableSlot *new = data->tg_newslot;
+
+	return same_column(old, new, state->vector) &&
+		(codes_are_made || (!slot_attisnull(new, state->code) && same_column(old, new, state->code)));
 }
 
 PG_FUNCTION_INFO_V1(sketcher_hash_trigger);
@@ -180,25 +191,17 @@ Datum
 sketcher_hash_trigger(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
-	HashTrigger	*state = hash_trigger(fcinfo);
-	TupleDesc	 descriptor = RelationGetDescr(data->tg_relation);
-	HeapTuple	 row = data->tg_trigtuple;
+	HashTrigger *state = hash_trigger(fcinfo);
+	const bool	 is_update = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
+	HeapTuple	 row = is_update ? data->tg_newtuple : data->tg_trigtuple;
 	Datum		 vector;
 	Datum		 code = (Datum) 0;
 	bool		 is_null;
 	int			 column = state->code;
 
-	if (TRIGGER_FIRED_BY_UPDATE(data->tg_event))
-	{
-		const bool same_vector =
-			same_column(data->tg_trigtuple, data->tg_newtuple, descriptor, state->vector);
-
-		row = data->tg_newtuple;
-		if (same_vector && (codes_are_made || (!heap_attisnull(row, state->code, descriptor) &&
-											   same_column(data->tg_trigtuple, row, descriptor, state->code))))
-			return PointerGetDatum(row);
-	}
-	vector = heap_getattr(row, state->vector, descriptor, &is_null);
+	if (is_update && code_stays(state, data))
+		return PointerGetDatum(row);
+	vector = slot_getattr(is_update ? data->tg_newslot : data->tg_trigslot, state->vector, &is_null);
 	if (!is_null)
 	{
 		/* also before there is a model: what is no vector is refused from the start */
@@ -208,7 +211,8 @@ sketcher_hash_trigger(PG_FUNCTION_ARGS)
 		if (!is_null)
 			code = PointerGetDatum(hash_plan_code(state->ready->plan, values));
 	}
-	return PointerGetDatum(heap_modify_tuple_by_cols(row, descriptor, 1, &column, &code, &is_null));
+	return PointerGetDatum(heap_modify_tuple_by_cols(row, RelationGetDescr(data->tg_relation), 1, &column,
+													 &code, &is_null));
 }
 
 static LearnTrigger *
