@@ -58,7 +58,9 @@ REGRESS = \
 	distance \
 	selectivity \
 	sketcher \
-	sketcher_errors
+	sketcher_errors \
+	table \
+	table_errors
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 EXTRA_CLEAN = test/output test/unit/build

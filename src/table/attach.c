@@ -280,7 +280,7 @@ sketcher_attach(PG_FUNCTION_ARGS)
 {
 	Attach		  attach = read_arguments(fcinfo);
 	MemoryContext context = CurrentMemoryContext;
-	Relation	  target = table_open(attach.target, AccessExclusiveLock);
+	Relation	  target = open_named(attach.target, AccessExclusiveLock);
 	Oid			  namespace = RelationGetNamespace(target);
 	const char	 *table_name = pstrdup(RelationGetRelationName(target));
 	const Oid	  owner = target->rd_rel->relowner;
@@ -338,13 +338,14 @@ Datum
 sketcher_detach(PG_FUNCTION_ARGS)
 {
 	const Oid	  schema = extension_schema(fcinfo->flinfo->fn_oid);
-	Relation	  target = table_open(PG_GETARG_OID(0), AccessExclusiveLock);
-	const Oid	  model = link_of_column(target, NameStr(*PG_GETARG_NAME(1)), schema, NULL);
+	Relation	  target = open_named(PG_GETARG_OID(0), AccessExclusiveLock);
+	Oid			  model;
 	List		 *triggers;
 	ListCell	 *cell;
 	ObjectAddress object;
 
 	table_check_owner(target);
+	model = link_of_column(target, NameStr(*PG_GETARG_NAME(1)), schema, NULL);
 	triggers = link_triggers(target, schema, model);
 	table_close(target, NoLock);
 	foreach (cell, triggers)

@@ -45,6 +45,18 @@ static const struct
 	{"walk_page", INT8OID},	   {"walk_since", INT8OID},
 };
 
+/* Opens a table that the user has named. */
+Relation
+open_named(Oid table, LOCKMODE mode)
+{
+	Relation relation = try_table_open(table, mode);
+
+	if (relation == NULL)
+		ereport(ERROR, errcode(ERRCODE_UNDEFINED_TABLE),
+				errmsg("table with OID %u does not exist", table));
+	return relation;
+}
+
 /* The schema of the extension, from that of one of its functions. */
 Oid
 extension_schema(Oid function)
@@ -184,6 +196,14 @@ attachment_read(Relation model, Snapshot snapshot, Attachment *attachment)
 	unpack(model, tuple, attachment);
 }
 
+/* Has somebody added what going past the executor would leave out? */
+static bool
+has_more(Relation relation)
+{
+	return relation->rd_rel->relhasrules || relation->trigdesc != NULL ||
+		RelationGetIndexList(relation) != NIL;
+}
+
 /* The row as it is now, for whoever holds the lock that keeps it so; with a snapshot active. */
 void
 attachment_read_latest(Oid model, Attachment *attachment)
@@ -204,8 +224,7 @@ attachment_update(Oid model, const Attachment *attachment, const int *columns, c
 	Relation  relation = table_open(model, RowExclusiveLock);
 	HeapTuple tuple;
 
-	/* this goes past the executor, and so past whatever else would have to be done */
-	if (relation->rd_rel->relhasindex || relation->rd_rel->relhasrules || relation->trigdesc != NULL)
+	if (has_more(relation))
 		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				errmsg("model table \"%s\" has indexes, triggers or rules", RelationGetRelationName(relation)),
 				errhint("Drop them."));
@@ -232,7 +251,7 @@ pending_check(Relation pending)
 		!is_sketcher_type(TupleDescAttr(descriptor, PENDING_DELTA - 1)->atttypid))
 		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				errmsg("\"%s\" is not a table of pending vectors", RelationGetRelationName(pending)));
-	if (pending->rd_rel->relhasindex || pending->rd_rel->relhasrules || pending->trigdesc != NULL)
+	if (has_more(pending))
 		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				errmsg("table \"%s\" has indexes, triggers or rules", RelationGetRelationName(pending)),
 				errhint("Drop them."));

@@ -10,6 +10,7 @@
 #include "access/tableam.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -159,7 +160,9 @@ fold_pending(Oid model, bool all)
 	Fold	   fold = {.attachment = &attachment, .context = CurrentMemoryContext};
 	Relation   pending;
 
+	/* the model table before the pending table, as whoever drops them does */
 	model_lock(model, LOCK_FOLD, false, true);
+	LockRelationOid(model, RowExclusiveLock);
 	attachment_read_latest(model, &attachment);
 	pending = table_open(attachment.pending, RowExclusiveLock);
 	pending_check(pending);

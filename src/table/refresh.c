@@ -39,7 +39,7 @@ find_target(FunctionCallInfo fcinfo, Walk *walk)
 	Relation	target;
 
 	walk->target = PG_GETARG_OID(0);
-	target = table_open(walk->target, AccessShareLock);
+	target = open_named(walk->target, AccessShareLock);
 	table_check_owner(target);
 	walk->owner = target->rd_rel->relowner;
 	walk->model = link_of_column(target, code_column, schema, &walk->vector);
@@ -48,7 +48,7 @@ find_target(FunctionCallInfo fcinfo, Walk *walk)
 	table_close(target, AccessShareLock);
 }
 
-/* The tables made by attach follow their table to its new owner, if they can be locked at once. */
+/* The tables made by attach follow their table to its new owner. */
 static void
 follow_owner(const Walk *walk)
 {
@@ -56,10 +56,11 @@ follow_owner(const Walk *walk)
 
 	if (table_owner(walk->model) == walk->owner)
 		return;
+	/* a fold locks both tables as well, in the same order */
+	model_lock(walk->model, LOCK_FOLD, false, true);
+	LockRelationOid(walk->model, AccessExclusiveLock);
 	attachment_read_latest(walk->model, &attachment);
-	if (!ConditionalLockRelationOid(walk->model, AccessExclusiveLock) ||
-		!ConditionalLockRelationOid(attachment.pending, AccessExclusiveLock))
-		return;
+	LockRelationOid(attachment.pending, AccessExclusiveLock);
 	ATExecChangeOwner(walk->model, walk->owner, true, AccessExclusiveLock);
 	ATExecChangeOwner(attachment.pending, walk->owner, true, AccessExclusiveLock);
 	CommandCounterIncrement();
@@ -240,7 +241,7 @@ sketcher_hash_published(PG_FUNCTION_ARGS)
 	Attachment	attachment;
 	AclResult	allowed;
 
-	model = table_open(oid, AccessShareLock);
+	model = open_named(oid, AccessShareLock);
 	allowed = pg_class_aclcheck(oid, GetUserId(), ACL_SELECT);
 	if (allowed != ACLCHECK_OK)
 		aclcheck_error(allowed, OBJECT_TABLE, RelationGetRelationName(model));

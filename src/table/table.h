@@ -97,6 +97,7 @@ typedef struct Attachment
 } Attachment;
 
 /* attachment.c: the model table */
+extern Relation open_named(Oid table, LOCKMODE mode);
 extern Oid	extension_schema(Oid function);
 extern Oid	extension_type(Oid schema, const char *name);
 extern bool is_bithash_type(Oid type);

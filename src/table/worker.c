@@ -19,6 +19,7 @@
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/lsyscache.h"
@@ -31,7 +32,10 @@
 
 /* it looks this often whether something is due, and leaves after so many looks in vain */
 #define NAP_MILLISECONDS 20
-#define MOST_NAPS 100
+#define MOST_NAPS 50
+
+/* after so many it gives back the room that is not needed any longer */
+#define NAPS_TO_TRUNCATE 5
 
 /* a connection asks for a worker at most this often */
 #define LAUNCH_MILLISECONDS 1000
@@ -121,6 +125,9 @@ fold_once(Oid model, bool all, Oid *pending)
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	*pending = InvalidOid;
+	/* it may have been dropped, and with the locks it is not any more */
+	model_lock(model, LOCK_FOLD, false, true);
+	LockRelationOid(model, RowExclusiveLock);
 	if (get_rel_name(model) != NULL)
 	{
 		Attachment attachment;
@@ -159,7 +166,9 @@ unifdiag_worker_main(Datum argument pg_attribute_unused())
 		}
 		else
 		{
-			naps++;
+			/* the rush is over */
+			if (++naps == NAPS_TO_TRUNCATE)
+				vacuum_both(arguments.model, pending, true);
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, NAP_MILLISECONDS,
 							 PG_WAIT_EXTENSION);
 			ResetLatch(MyLatch);
@@ -167,7 +176,5 @@ unifdiag_worker_main(Datum argument pg_attribute_unused())
 		CHECK_FOR_INTERRUPTS();
 		folded = fold_once(arguments.model, false, &pending);
 	}
-	if (OidIsValid(pending))
-		vacuum_both(arguments.model, pending, true);
 	proc_exit(0);
 }
