@@ -348,6 +348,8 @@ sketcher_detach(PG_FUNCTION_ARGS)
 	model = link_of_column(target, NameStr(*PG_GETARG_NAME(1)), schema, NULL);
 	triggers = link_triggers(target, schema, model);
 	table_close(target, NoLock);
+	/* links that were recorded just now go with the triggers, too */
+	CommandCounterIncrement();
 	foreach (cell, triggers)
 	{
 		ObjectAddressSet(object, TriggerRelationId, lfirst_oid(cell));

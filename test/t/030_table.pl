@@ -20,7 +20,7 @@ $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION unifdiag;
 	CREATE FUNCTION vec(i int) RETURNS real[] LANGUAGE sql IMMUTABLE
-		AS 'SELECT ARRAY(SELECT sin(i * k) * (1 + k % 5) + CASE WHEN i > 1000 THEN cos(i * k * k) * (k % 7) ELSE 0 END FROM generate_series(1, 32) k)::real[]';
+		AS 'SELECT ARRAY(SELECT sin(i::float8 * k) * (1 + k % 5) + CASE WHEN i > 1000 THEN cos(i::float8 * k * k) * (k % 7) ELSE 0 END FROM generate_series(1, 32) k)::real[]';
 	CREATE TABLE items (id serial PRIMARY KEY, v real[], note text);
 	INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, 100) i;
 	SELECT sketcher_attach('items', 'v', 'code', 16);

@@ -59,6 +59,14 @@ sub query
 	return $err =~ /ERROR/ ? $err : $out;
 }
 
+# Ends a session whose server has gone away.
+sub abandon
+{
+	my ($self) = @_;
+	$self->{run}->kill_kill;
+	return;
+}
+
 sub quit
 {
 	my ($self) = @_;
