@@ -143,9 +143,10 @@ PG_FUNCTION_INFO_V1(sketcher_new);
 Datum
 sketcher_new(PG_FUNCTION_ARGS)
 {
-	const ModelConfig config = sketcher_config(
-		PG_GETARG_INT32(0), PG_GETARG_INT32(1), PG_GETARG_TEXT_PP(2), PG_GETARG_TEXT_PP(3),
-		PG_GETARG_BOOL(4), PG_GETARG_BOOL(5), PG_GETARG_FLOAT8(6), PG_GETARG_INT64(7));
+	const ModelConfig config =
+		sketcher_config(PG_GETARG_INT32(0), PG_GETARG_INT32(1), PG_GETARG_TEXT_PP(2),
+						PG_GETARG_TEXT_PP(3), PG_GETARG_BOOL(4), PG_GETARG_BOOL(5),
+						PG_GETARG_FLOAT8(6), PG_GETARG_INT64(7));
 
 	PG_RETURN_SKETCHER(sketcher_create(&config, CurrentMemoryContext));
 }

@@ -56,7 +56,8 @@ check_target(Relation target)
 {
 	const char *name = RelationGetRelationName(target);
 
-	if (target->rd_rel->relkind != RELKIND_RELATION && target->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+	if (target->rd_rel->relkind != RELKIND_RELATION &&
+		target->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a table", name));
 	if (target->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -75,10 +76,12 @@ table_check_owner(Relation target)
 		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(target->rd_rel->relkind),
 					   RelationGetRelationName(target));
 	if (check_enable_rls(RelationGetRelid(target), owner, true) == RLS_ENABLED)
-		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				errmsg("row-level security hides rows of table \"%s\" from its owner",
-					   RelationGetRelationName(target)),
-				errhint("Use ALTER TABLE ... NO FORCE ROW LEVEL SECURITY, or an owner with BYPASSRLS."));
+		ereport(
+			ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			errmsg("row-level security hides rows of table \"%s\" from its owner",
+				   RelationGetRelationName(target)),
+			errhint(
+				"Use ALTER TABLE ... NO FORCE ROW LEVEL SECURITY, or an owner with BYPASSRLS."));
 }
 
 static void
@@ -93,14 +96,15 @@ check_columns(Attach *attach, Relation target)
 		ereport(ERROR, errcode(ERRCODE_UNDEFINED_COLUMN),
 				errmsg("column \"%s\" of table \"%s\" does not exist", attach->vector_column,
 					   RelationGetRelationName(target)));
-	vector_column_init(&column, TupleDescAttr(descriptor, vector - 1)->atttypid, attach->vector_column,
-					   CurrentMemoryContext);
+	vector_column_init(&column, TupleDescAttr(descriptor, vector - 1)->atttypid,
+					   attach->vector_column, CurrentMemoryContext);
 	attach->has_code = code != InvalidAttrNumber;
 	if (attach->has_code)
 	{
 		Form_pg_attribute attribute = code > 0 ? TupleDescAttr(descriptor, code - 1) : NULL;
 
-		if (attribute == NULL || !is_bithash_type(attribute->atttypid) || attribute->attgenerated != '\0' ||
+		if (attribute == NULL || !is_bithash_type(attribute->atttypid) ||
+			attribute->attgenerated != '\0' ||
 			(attribute->atttypmod != -1 && attribute->atttypmod != attach->config.bits))
 			ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
 					errmsg("column \"%s\" cannot hold codes of %d bits", attach->code_column,
@@ -121,19 +125,21 @@ make_tables(const Attach *attach, const char *sql_model, const char *sql_pending
 	if (!attach->has_code)
 		sql_run("ALTER TABLE %s ADD COLUMN %s %s.bithash(%d)", attach->sql_target, attach->sql_code,
 				attach->sql_extension, attach->config.bits);
-	sql_run("CREATE TABLE %1$s (published %2$s.sketcher, learning %2$s.sketcher, "
-			"target pg_catalog.regclass NOT NULL, pending pg_catalog.regclass NOT NULL, "
-			"bits pg_catalog.int4 NOT NULL, dims pg_catalog.int4, tracker pg_catalog.text NOT NULL, "
-			"rotation pg_catalog.text NOT NULL, stable pg_catalog.bool NOT NULL, "
-			"center pg_catalog.bool NOT NULL, forgetting pg_catalog.float8 NOT NULL, "
-			"seed pg_catalog.int8 NOT NULL, generation pg_catalog.int8 NOT NULL, "
-			"walk_table pg_catalog.regclass, walk_file pg_catalog.oid, walk_page pg_catalog.int8, "
-			"walk_since pg_catalog.int8) USING heap",
-			sql_model, attach->sql_extension);
+	sql_run(
+		"CREATE TABLE %1$s (published %2$s.sketcher, learning %2$s.sketcher, "
+		"target pg_catalog.regclass NOT NULL, pending pg_catalog.regclass NOT NULL, "
+		"bits pg_catalog.int4 NOT NULL, dims pg_catalog.int4, tracker pg_catalog.text NOT NULL, "
+		"rotation pg_catalog.text NOT NULL, stable pg_catalog.bool NOT NULL, "
+		"center pg_catalog.bool NOT NULL, forgetting pg_catalog.float8 NOT NULL, "
+		"seed pg_catalog.int8 NOT NULL, generation pg_catalog.int8 NOT NULL, "
+		"walk_table pg_catalog.regclass, walk_file pg_catalog.oid, walk_page pg_catalog.int8, "
+		"walk_since pg_catalog.int8) USING heap",
+		sql_model, attach->sql_extension);
 	/* a row with few vectors stays as it is: compressing it, or storing it elsewhere, costs more */
-	sql_run("CREATE TABLE %s (rows pg_catalog.int4, vectors pg_catalog.float4[], delta %s.sketcher) "
-			"USING heap WITH (toast_tuple_target = 8160)",
-			sql_pending, attach->sql_extension);
+	sql_run(
+		"CREATE TABLE %s (rows pg_catalog.int4, vectors pg_catalog.float4[], delta %s.sketcher) "
+		"USING heap WITH (toast_tuple_target = 8160)",
+		sql_pending, attach->sql_extension);
 	sql_run("ALTER TABLE %s ALTER COLUMN vectors SET STORAGE EXTERNAL", sql_pending);
 	sql_run("COMMENT ON TABLE %s IS %s", sql_model,
 			quote_literal_cstr("unifdiag: the models of a column of codes"));
@@ -172,7 +178,8 @@ learn_rows(const Attach *attach, MemoryContext context)
 							   attach->sql_extension, attach->sql_vector, attach->sql_target);
 
 	values[0] = SketcherGetDatum(empty);
-	if (SPI_execute_with_args(query, 1, types, values, NULL, false, 0) != SPI_OK_SELECT || SPI_processed != 1)
+	if (SPI_execute_with_args(query, 1, types, values, NULL, false, 0) != SPI_OK_SELECT ||
+		SPI_processed != 1)
 		elog(ERROR, "could not learn from the rows");
 	learnt = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
 	return is_null ? NULL : sketcher_writable(learnt, context);
@@ -218,7 +225,8 @@ insert_model(const Attach *attach, Oid model, Oid pending, Sketcher *learnt, boo
 static void
 hash_rows(const Attach *attach, Oid model)
 {
-	sql_run("UPDATE %1$s SET %2$s = %3$s.sketcher_hash(%4$u::pg_catalog.regclass, %5$s::pg_catalog.float4[]) "
+	sql_run("UPDATE %1$s SET %2$s = %3$s.sketcher_hash(%4$u::pg_catalog.regclass, "
+			"%5$s::pg_catalog.float4[]) "
 			"WHERE %5$s IS NOT NULL",
 			attach->sql_target, attach->sql_code, attach->sql_extension, model, attach->sql_vector);
 }
@@ -232,13 +240,14 @@ make_triggers(const Attach *attach, Oid model)
 
 	sql_run("CREATE TRIGGER %s BEFORE INSERT OR UPDATE OF %s, %s ON %s FOR EACH ROW "
 			"EXECUTE FUNCTION %s.sketcher_hash_trigger(%s)",
-			hash, attach->sql_vector, attach->sql_code, attach->sql_target, attach->sql_extension, argument);
+			hash, attach->sql_vector, attach->sql_code, attach->sql_target, attach->sql_extension,
+			argument);
 	sql_run("CREATE TRIGGER %s AFTER INSERT OR UPDATE OF %s ON %s FOR EACH ROW "
 			"EXECUTE FUNCTION %s.sketcher_learn_trigger(%s)",
 			learn, attach->sql_vector, attach->sql_target, attach->sql_extension, argument);
 	/* also for rows that come by replication: they would bring codes of another model */
-	sql_run("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s, ENABLE ALWAYS TRIGGER %s", attach->sql_target, hash,
-			learn);
+	sql_run("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s, ENABLE ALWAYS TRIGGER %s", attach->sql_target,
+			hash, learn);
 	CommandCounterIncrement();
 	link_record(get_trigger_oid(attach->target, attach->hash_trigger, false), model);
 	link_record(get_trigger_oid(attach->target, attach->learn_trigger, false), model);
@@ -265,8 +274,8 @@ read_arguments(FunctionCallInfo fcinfo)
 	attach.tracker = PG_GETARG_TEXT_PP(4);
 	attach.rotation = PG_GETARG_TEXT_PP(5);
 	attach.config = sketcher_config(PG_ARGISNULL(10) ? MODEL_MAX_DIMS : dims, PG_GETARG_INT32(3),
-									attach.tracker, attach.rotation, PG_GETARG_BOOL(6), PG_GETARG_BOOL(7),
-									PG_GETARG_FLOAT8(8), PG_GETARG_INT64(9));
+									attach.tracker, attach.rotation, PG_GETARG_BOOL(6),
+									PG_GETARG_BOOL(7), PG_GETARG_FLOAT8(8), PG_GETARG_INT64(9));
 	attach.config.dims = dims;
 	attach.sql_vector = quote_identifier(attach.vector_column);
 	attach.sql_code = quote_identifier(attach.code_column);
@@ -281,17 +290,17 @@ sketcher_attach(PG_FUNCTION_ARGS)
 	Attach		  attach = read_arguments(fcinfo);
 	MemoryContext context = CurrentMemoryContext;
 	Relation	  target = open_named(attach.target, AccessExclusiveLock);
-	Oid			  namespace = RelationGetNamespace(target);
-	const char	 *table_name = pstrdup(RelationGetRelationName(target));
-	const Oid	  owner = target->rd_rel->relowner;
-	const char	 *schema_name = get_namespace_name(namespace);
-	const char	 *sql_model;
-	const char	 *sql_pending;
-	Sketcher	 *learnt = NULL;
-	bool		  publish;
-	Oid			  model;
-	Oid			  pending;
-	SqlUser		  user;
+	Oid namespace = RelationGetNamespace(target);
+	const char *table_name = pstrdup(RelationGetRelationName(target));
+	const Oid	owner = target->rd_rel->relowner;
+	const char *schema_name = get_namespace_name(namespace);
+	const char *sql_model;
+	const char *sql_pending;
+	Sketcher   *learnt = NULL;
+	bool		publish;
+	Oid			model;
+	Oid			pending;
+	SqlUser		user;
 
 	check_target(target);
 	table_check_owner(target);
@@ -301,7 +310,8 @@ sketcher_attach(PG_FUNCTION_ARGS)
 	attach.sql_target = quote_qualified_identifier(schema_name, table_name);
 	attach.model_name = makeObjectName(table_name, attach.code_column, "model");
 	attach.pending_name = makeObjectName(table_name, attach.code_column, "pending");
-	/* the last of the triggers of its kind, as the names go: the vector is then as it will be stored */
+	/* the last of the triggers of its kind, as the names go: the vector is then as it will be
+	 * stored */
 	attach.hash_trigger = makeObjectName("zz_unifdiag", attach.code_column, "hash");
 	attach.learn_trigger = makeObjectName("zz_unifdiag", attach.code_column, "learn");
 	sql_model = quote_qualified_identifier(schema_name, attach.model_name);

@@ -37,10 +37,10 @@ static const struct
 	const char *name;
 	Oid			type; /* InvalidOid: sketcher */
 } model_columns[MODEL_COLUMNS] = {
-	{"published", InvalidOid}, {"learning", InvalidOid}, {"target", REGCLASSOID},
-	{"pending", REGCLASSOID},  {"bits", INT4OID},		 {"dims", INT4OID},
-	{"tracker", TEXTOID},	   {"rotation", TEXTOID},	 {"stable", BOOLOID},
-	{"center", BOOLOID},	   {"forgetting", FLOAT8OID}, {"seed", INT8OID},
+	{"published", InvalidOid}, {"learning", InvalidOid},	{"target", REGCLASSOID},
+	{"pending", REGCLASSOID},  {"bits", INT4OID},			{"dims", INT4OID},
+	{"tracker", TEXTOID},	   {"rotation", TEXTOID},		{"stable", BOOLOID},
+	{"center", BOOLOID},	   {"forgetting", FLOAT8OID},	{"seed", INT8OID},
 	{"generation", INT8OID},   {"walk_table", REGCLASSOID}, {"walk_file", OIDOID},
 	{"walk_page", INT8OID},	   {"walk_since", INT8OID},
 };
@@ -67,8 +67,8 @@ extension_schema(Oid function)
 Oid
 extension_type(Oid schema, const char *name)
 {
-	const Oid type =
-		GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name), ObjectIdGetDatum(schema));
+	const Oid type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name),
+									 ObjectIdGetDatum(schema));
 
 	if (!OidIsValid(type))
 		elog(ERROR, "type %s not found", name);
@@ -115,16 +115,16 @@ static void
 check_columns(Relation model)
 {
 	const TupleDesc descriptor = RelationGetDescr(model);
-	bool			good = descriptor->natts >= MODEL_COLUMNS &&
-				model->rd_rel->relkind == RELKIND_RELATION;
+	bool good = descriptor->natts >= MODEL_COLUMNS && model->rd_rel->relkind == RELKIND_RELATION;
 
 	for (int i = 0; good && i < MODEL_COLUMNS; i++)
 	{
 		Form_pg_attribute column = TupleDescAttr(descriptor, i);
 		const Oid		  type = model_columns[i].type;
 
-		good = !column->attisdropped && strcmp(NameStr(column->attname), model_columns[i].name) == 0 &&
-			(OidIsValid(type) ? column->atttypid == type : is_sketcher_type(column->atttypid));
+		good = !column->attisdropped &&
+			   strcmp(NameStr(column->attname), model_columns[i].name) == 0 &&
+			   (OidIsValid(type) ? column->atttypid == type : is_sketcher_type(column->atttypid));
 	}
 	if (!good)
 		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE),
@@ -154,10 +154,11 @@ unpack(Relation model, HeapTuple tuple, Attachment *attachment)
 	attachment->model = RelationGetRelid(model);
 	attachment->target = DatumGetObjectId(VALUE(TARGET));
 	attachment->pending = DatumGetObjectId(VALUE(PENDING));
-	attachment->config = sketcher_config(
-		dims > 0 ? dims : MODEL_MAX_DIMS, DatumGetInt32(VALUE(BITS)),
-		DatumGetTextPP(VALUE(TRACKER)), DatumGetTextPP(VALUE(ROTATION)), DatumGetBool(VALUE(STABLE)),
-		DatumGetBool(VALUE(CENTER)), DatumGetFloat8(VALUE(FORGETTING)), DatumGetInt64(VALUE(SEED)));
+	attachment->config =
+		sketcher_config(dims > 0 ? dims : MODEL_MAX_DIMS, DatumGetInt32(VALUE(BITS)),
+						DatumGetTextPP(VALUE(TRACKER)), DatumGetTextPP(VALUE(ROTATION)),
+						DatumGetBool(VALUE(STABLE)), DatumGetBool(VALUE(CENTER)),
+						DatumGetFloat8(VALUE(FORGETTING)), DatumGetInt64(VALUE(SEED)));
 	attachment->config.dims = dims;
 	attachment->generation = DatumGetInt64(VALUE(GENERATION));
 	attachment->published = IS_NULL(PUBLISHED) ? (Datum) 0 : VALUE(PUBLISHED);
@@ -201,7 +202,7 @@ static bool
 has_more(Relation relation)
 {
 	return relation->rd_rel->relhasrules || relation->trigdesc != NULL ||
-		RelationGetIndexList(relation) != NIL;
+		   RelationGetIndexList(relation) != NIL;
 }
 
 /* The row as it is now, for whoever holds the lock that keeps it so; with a snapshot active. */
@@ -218,19 +219,19 @@ attachment_read_latest(Oid model, Attachment *attachment)
 
 /* Changes some columns of the row; needs the fold lock. */
 void
-attachment_update(Oid model, const Attachment *attachment, const int *columns, const Datum *values,
-				  const bool *nulls, int count)
+attachment_update(Oid model, const Attachment *attachment, int *columns, Datum *values, bool *nulls,
+				  int count)
 {
 	Relation  relation = table_open(model, RowExclusiveLock);
 	HeapTuple tuple;
 
 	if (has_more(relation))
 		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				errmsg("model table \"%s\" has indexes, triggers or rules", RelationGetRelationName(relation)),
+				errmsg("model table \"%s\" has indexes, triggers or rules",
+					   RelationGetRelationName(relation)),
 				errhint("Drop them."));
-	tuple = heap_modify_tuple_by_cols(attachment->tuple, RelationGetDescr(relation), count,
-									  unconstify(int *, columns), unconstify(Datum *, values),
-									  unconstify(bool *, nulls));
+	tuple = heap_modify_tuple_by_cols(attachment->tuple, RelationGetDescr(relation), count, columns,
+									  values, nulls);
 	/* for the toast that is fetched and deleted */
 	PushActiveSnapshot(GetTransactionSnapshot());
 	CatalogTupleUpdate(relation, &attachment->tuple->t_self, tuple);
@@ -250,10 +251,12 @@ pending_check(Relation pending)
 		TupleDescAttr(descriptor, PENDING_VECTORS - 1)->atttypid != FLOAT4ARRAYOID ||
 		!is_sketcher_type(TupleDescAttr(descriptor, PENDING_DELTA - 1)->atttypid))
 		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				errmsg("\"%s\" is not a table of pending vectors", RelationGetRelationName(pending)));
+				errmsg("\"%s\" is not a table of pending vectors",
+					   RelationGetRelationName(pending)));
 	if (has_more(pending))
 		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				errmsg("table \"%s\" has indexes, triggers or rules", RelationGetRelationName(pending)),
+				errmsg("table \"%s\" has indexes, triggers or rules",
+					   RelationGetRelationName(pending)),
 				errhint("Drop them."));
 }
 

@@ -181,7 +181,8 @@ remove_collection(Collection *collection)
 
 static void
 at_subtransaction(SubXactEvent event, SubTransactionId id pg_attribute_unused(),
-				  SubTransactionId parent_id pg_attribute_unused(), void *argument pg_attribute_unused())
+				  SubTransactionId parent_id pg_attribute_unused(),
+				  void *argument			 pg_attribute_unused())
 {
 	const int	level = GetCurrentTransactionNestLevel();
 	Collection *next;
@@ -217,7 +218,7 @@ at_subtransaction(SubXactEvent event, SubTransactionId id pg_attribute_unused(),
 static Datum
 vectors_array(const Collection *collection)
 {
-	const int dims = collection->config.dims;
+	const int  dims = collection->config.dims;
 	const Size count = (Size) collection->count * dims;
 	const Size size = ARR_OVERHEAD_NONULLS(2) + sizeof(float) * count;
 	ArrayType *array = palloc0(size);
@@ -268,7 +269,8 @@ append(const Collection *collection)
 		nulls[PENDING_VECTORS - 1] = false;
 	}
 	CatalogTupleInsert(pending, heap_form_tuple(RelationGetDescr(pending), values, nulls));
-	is_due = is_due || (int64) RelationGetNumberOfBlocks(pending) * BLCKSZ >= pending_due(&collection->config);
+	is_due = is_due || (int64) RelationGetNumberOfBlocks(pending) * BLCKSZ >=
+						   pending_due(&collection->config);
 	table_close(pending, NoLock);
 	if (is_due && due_count < MAX_DUE && !model_is_locked(collection->model, LOCK_WORKER))
 		due[due_count++] = collection->model;
@@ -282,7 +284,8 @@ append_all(void)
 
 	if (collections == NULL)
 		return;
-	scratch = AllocSetContextCreate(TopTransactionContext, "unifdiag append", ALLOCSET_DEFAULT_SIZES);
+	scratch =
+		AllocSetContextCreate(TopTransactionContext, "unifdiag append", ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(scratch);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	for (Collection *collection = collections; collection != NULL; collection = collection->next)

@@ -24,11 +24,12 @@ vector_column_init(VectorColumn *column, Oid type, const char *name, MemoryConte
 	column->by_cast = base != FLOAT4ARRAYOID && base != FLOAT8ARRAYOID;
 	if (!column->by_cast)
 		return;
-	if (type_is_array(base) || find_coercion_pathway(FLOAT4ARRAYOID, base, COERCION_EXPLICIT, &cast) !=
-			COERCION_PATH_FUNC)
-		ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
-				errmsg("column \"%s\" has type %s, which is not a vector", name, format_type_be(type)),
-				errhint("Vectors are real[], double precision[], or a type with a cast to real[]."));
+	if (type_is_array(base) ||
+		find_coercion_pathway(FLOAT4ARRAYOID, base, COERCION_EXPLICIT, &cast) != COERCION_PATH_FUNC)
+		ereport(
+			ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
+			errmsg("column \"%s\" has type %s, which is not a vector", name, format_type_be(type)),
+			errhint("Vectors are real[], double precision[], or a type with a cast to real[]."));
 	fmgr_info_cxt(cast, &column->cast, context);
 }
 
@@ -36,7 +37,8 @@ vector_column_init(VectorColumn *column, Oid type, const char *name, MemoryConte
 Vector
 vector_column_read(VectorColumn *column, Datum datum)
 {
-	/* casts may ask for a type modifier, and whether they are explicit; those that do not, ignore it */
+	/* casts may ask for a type modifier, and whether they are explicit; those that do not, ignore
+	 * it */
 	if (column->by_cast)
 		datum = FunctionCall3(&column->cast, datum, Int32GetDatum(-1), BoolGetDatum(true));
 	return vector_read(DatumGetArrayTypeP(datum));

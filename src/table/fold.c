@@ -26,8 +26,8 @@
 int64
 pending_due(const ModelConfig *config)
 {
-	const double model = 4.0 * config->bits * config->dims + 12.0 * config->bits * config->bits +
-		8.0 * config->dims;
+	const double model =
+		4.0 * config->bits * config->dims + 12.0 * config->bits * config->bits + 8.0 * config->dims;
 
 	return (int64) Max(2.0 * model, (double) LEAST_PAGES * BLCKSZ);
 }
@@ -97,7 +97,8 @@ learn_vectors(Fold *fold, Datum datum)
 		return;
 	for (int i = 0; i < count; i++)
 	{
-		const Vector vector = vector_of((const float *) ARR_DATA_PTR(array) + (size_t) i * dims, dims);
+		const Vector vector =
+			vector_of((const float *) ARR_DATA_PTR(array) + (size_t) i * dims, dims);
 
 		CHECK_FOR_INTERRUPTS();
 		sketcher_learn_row(fold->learning, vector);
@@ -175,10 +176,10 @@ fold_pending(Oid model, bool all)
 	}
 	if (fold.tuples > 0 && fold.learning != NULL)
 	{
-		const int	columns[] = {MODEL_LEARNING, MODEL_DIMS};
-		const Datum values[] = {SketcherGetDatum(fold.learning),
-								Int32GetDatum(fold.learning->model->config.dims)};
-		const bool	nulls[] = {false, false};
+		int	  columns[] = {MODEL_LEARNING, MODEL_DIMS};
+		Datum values[] = {SketcherGetDatum(fold.learning),
+						  Int32GetDatum(fold.learning->model->config.dims)};
+		bool  nulls[] = {false, false};
 
 		attachment_update(model, &attachment, columns, values, nulls, 2);
 	}

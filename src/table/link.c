@@ -52,15 +52,17 @@ depends(Oid class, Oid object, Oid on_relation, int on_column)
 	HeapTuple	tuple;
 	bool		found = false;
 
-	ScanKeyInit(&key[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(class));
-	ScanKeyInit(&key[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(object));
+	ScanKeyInit(&key[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(class));
+	ScanKeyInit(&key[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(object));
 	scan = systable_beginscan(catalog, DependDependerIndexId, true, NULL, 2, key);
 	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_depend dependency = (Form_pg_depend) GETSTRUCT(tuple);
 
-		found = dependency->refclassid == RelationRelationId && dependency->refobjid == on_relation &&
-			dependency->refobjsubid == on_column;
+		found = dependency->refclassid == RelationRelationId &&
+				dependency->refobjid == on_relation && dependency->refobjsubid == on_column;
 	}
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
@@ -79,7 +81,8 @@ dependency_of_trigger(Oid trigger, Oid trigger_table)
 
 	ScanKeyInit(&key[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(TriggerRelationId));
-	ScanKeyInit(&key[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(trigger));
+	ScanKeyInit(&key[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(trigger));
 	scan = systable_beginscan(catalog, DependDependerIndexId, true, NULL, 2, key);
 	while (!OidIsValid(model) && HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
@@ -127,7 +130,8 @@ trigger_facts(Oid trigger)
 	Form_pg_trigger form;
 	TriggerFacts	facts;
 
-	ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(trigger));
+	ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(trigger));
 	scan = systable_beginscan(catalog, TriggerOidIndexId, true, NULL, 1, &key);
 	tuple = systable_getnext(scan);
 	if (!HeapTupleIsValid(tuple))
@@ -217,7 +221,8 @@ check_consent(const Trigger *trigger, Oid table, Oid model, bool teaches)
 				errmsg("trigger \"%s\" may not %s model table \"%s\"", trigger->tgname,
 					   teaches ? "teach" : "read", get_rel_name(model)),
 				errdetail("The owner of table \"%s\" must %s.", get_rel_name(table),
-						  teaches ? "own the model table" : "have the privilege to read the model table"));
+						  teaches ? "own the model table"
+								  : "have the privilege to read the model table"));
 }
 
 static Oid
@@ -322,10 +327,11 @@ link_of_column(Relation target, const char *code_column, Oid schema, AttrNumber 
 					   RelationGetRelationName(target)));
 	trigger = hash_trigger_of(target, code, schema);
 	if (trigger == NULL)
-		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("column \"%s\" of table \"%s\" is not attached", code_column,
-					   RelationGetRelationName(target)),
-				errhint("Attach it with sketcher_attach; a partition is attached through its parent."));
+		ereport(
+			ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("column \"%s\" of table \"%s\" is not attached", code_column,
+				   RelationGetRelationName(target)),
+			errhint("Attach it with sketcher_attach; a partition is attached through its parent."));
 	if (vector != NULL)
 		*vector = trigger->tgattr[0];
 	return find_model(trigger, false);

@@ -73,7 +73,8 @@ oldest_transaction(void)
 	const FullTransactionId next = ReadNextFullTransactionId();
 	const TransactionId		oldest = GetActiveSnapshot()->xmin;
 
-	return (int64) U64FromFullTransactionId(next) - (int32) (XidFromFullTransactionId(next) - oldest);
+	return (int64) U64FromFullTransactionId(next) -
+		   (int32) (XidFromFullTransactionId(next) - oldest);
 }
 
 /* That transaction, or none if it is too long ago to be compared with, or of another server. */
@@ -110,10 +111,11 @@ publish(const Walk *walk, double min_drift)
 	if (attachment.learning != (Datum) 0)
 		rows = sketcher_model(attachment.learning)->rows;
 	if (rows < attachment.config.bits)
-		ereport(NOTICE,
-				errmsg("table \"%s\" has no model yet", name),
-				errdetail("A model of %d bits needs at least as many rows, and has seen " INT64_FORMAT ".",
-						  attachment.config.bits, rows));
+		ereport(
+			NOTICE, errmsg("table \"%s\" has no model yet", name),
+			errdetail("A model of %d bits needs at least as many rows, and has seen " INT64_FORMAT
+					  ".",
+					  attachment.config.bits, rows));
 	else
 	{
 		const double drift = drift_of(&attachment);
@@ -121,21 +123,21 @@ publish(const Walk *walk, double min_drift)
 
 		if (pays)
 		{
-			const int	columns[] = {MODEL_PUBLISHED, MODEL_GENERATION, MODEL_WALK_TABLE,
-									 MODEL_WALK_FILE, MODEL_WALK_PAGE,	MODEL_WALK_SINCE};
-			const Datum values[] = {attachment.learning,
-									Int64GetDatum(attachment.generation + 1),
-									ObjectIdGetDatum(walk->target),
-									ObjectIdGetDatum(InvalidOid),
-									Int64GetDatum(0),
-									Int64GetDatum(oldest_transaction())};
-			const bool	nulls[lengthof(columns)] = {false};
+			int	  columns[] = {MODEL_PUBLISHED, MODEL_GENERATION, MODEL_WALK_TABLE,
+							   MODEL_WALK_FILE, MODEL_WALK_PAGE,  MODEL_WALK_SINCE};
+			Datum values[] = {attachment.learning,
+							  Int64GetDatum(attachment.generation + 1),
+							  ObjectIdGetDatum(walk->target),
+							  ObjectIdGetDatum(InvalidOid),
+							  Int64GetDatum(0),
+							  Int64GetDatum(oldest_transaction())};
+			bool  nulls[lengthof(columns)] = {false};
 
 			attachment_update(walk->model, &attachment, columns, values, nulls, lengthof(columns));
 		}
 		else
-			ereport(NOTICE, errmsg("nothing to do for table \"%s\": %.4f of the bits would change", name,
-								   drift));
+			ereport(NOTICE, errmsg("nothing to do for table \"%s\": %.4f of the bits would change",
+								   name, drift));
 		PopActiveSnapshot();
 		return pays;
 	}
@@ -162,8 +164,8 @@ walk_rows(Walk *walk, MemoryContext context)
 	walk_note_writers(walk);
 	walk_commit();
 	walk_all(walk);
-	ereport(NOTICE, errmsg("table \"%s\": " INT64_FORMAT " codes changed", get_rel_name(walk->target),
-						   walk->changed));
+	ereport(NOTICE, errmsg("table \"%s\": " INT64_FORMAT " codes changed",
+						   get_rel_name(walk->target), walk->changed));
 }
 
 static void
@@ -174,7 +176,8 @@ refresh(Walk *walk, double min_drift, MemoryContext context)
 	attachment_read_latest(walk->model, &attachment);
 	if (OidIsValid(attachment.walk_table))
 	{
-		ereport(NOTICE, errmsg("finishing an earlier refresh of table \"%s\"", get_rel_name(walk->target)));
+		ereport(NOTICE,
+				errmsg("finishing an earlier refresh of table \"%s\"", get_rel_name(walk->target)));
 		walk_rows(walk, context);
 	}
 	if (publish(walk, min_drift))
@@ -203,7 +206,8 @@ sketcher_refresh(PG_FUNCTION_ARGS)
 				errmsg("min_drift cannot be %g", min_drift),
 				errdetail("It is a fraction of the bits, 0 to 1."));
 	if (walk.batch < 1)
-		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("batch cannot be %d", walk.batch),
+		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("batch cannot be %d", walk.batch),
 				errdetail("It is a number of rows, at least 1."));
 	find_target(fcinfo, &walk);
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
@@ -235,11 +239,11 @@ PG_FUNCTION_INFO_V1(sketcher_hash_published);
 Datum
 sketcher_hash_published(PG_FUNCTION_ARGS)
 {
-	HashPlan  **plan = (HashPlan **) &fcinfo->flinfo->fn_extra;
-	const Oid	oid = PG_GETARG_OID(0);
-	Relation	model;
-	Attachment	attachment;
-	AclResult	allowed;
+	HashPlan **plan = (HashPlan **) &fcinfo->flinfo->fn_extra;
+	const Oid  oid = PG_GETARG_OID(0);
+	Relation   model;
+	Attachment attachment;
+	AclResult  allowed;
 
 	model = open_named(oid, AccessShareLock);
 	allowed = pg_class_aclcheck(oid, GetUserId(), ACL_SELECT);
@@ -247,12 +251,15 @@ sketcher_hash_published(PG_FUNCTION_ARGS)
 		aclcheck_error(allowed, OBJECT_TABLE, RelationGetRelationName(model));
 	if (check_enable_rls(oid, InvalidOid, true) == RLS_ENABLED)
 		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				errmsg("model table \"%s\" has row-level security", RelationGetRelationName(model)));
+				errmsg("model table \"%s\" has row-level security",
+					   RelationGetRelationName(model)));
 	attachment_read(model, GetActiveSnapshot(), &attachment);
 	if (attachment.published == (Datum) 0)
 		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("model table \"%s\" has not published a model yet", RelationGetRelationName(model)),
-				errhint("CALL sketcher_refresh when the table has at least %d rows.", attachment.config.bits));
+				errmsg("model table \"%s\" has not published a model yet",
+					   RelationGetRelationName(model)),
+				errhint("CALL sketcher_refresh when the table has at least %d rows.",
+						attachment.config.bits));
 	hash_plan_prepare(plan, attachment.published, fcinfo->flinfo->fn_mcxt);
 	table_close(model, AccessShareLock);
 	PG_RETURN_POINTER(hash_plan_code(*plan, PG_GETARG_VECTOR(1)));

@@ -15,6 +15,6 @@ typedef struct SqlUser
 extern SqlUser sql_become(Oid user);
 extern void	   sql_become_again(SqlUser before);
 extern char	  *sql_relation(Oid relation);
-extern void	   sql_run(const char *format, ...) pg_attribute_printf(1, 2);
+extern void	   sql_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif /* UNIFDIAG_SQL_H */

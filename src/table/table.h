@@ -31,11 +31,11 @@
 
 #include "access/htup.h"
 #include "commands/trigger.h"
-#include "storage/lock.h"
+#include "datatype/timestamp.h"
 #include "nodes/pg_list.h"
+#include "storage/lock.h"
 #include "utils/relcache.h"
 #include "utils/snapshot.h"
-#include "datatype/timestamp.h"
 
 #include "../model/sketcher.h"
 
@@ -98,22 +98,22 @@ typedef struct Attachment
 
 /* attachment.c: the model table */
 extern Relation open_named(Oid table, LOCKMODE mode);
-extern Oid	extension_schema(Oid function);
-extern Oid	extension_type(Oid schema, const char *name);
-extern bool is_bithash_type(Oid type);
-extern void attachment_read(Relation model, Snapshot snapshot, Attachment *attachment);
-extern void attachment_read_latest(Oid model, Attachment *attachment);
-extern void attachment_update(Oid model, const Attachment *attachment, const int *columns,
-							  const Datum *values, const bool *nulls, int count);
+extern Oid		extension_schema(Oid function);
+extern Oid		extension_type(Oid schema, const char *name);
+extern bool		is_bithash_type(Oid type);
+extern void		attachment_read(Relation model, Snapshot snapshot, Attachment *attachment);
+extern void		attachment_read_latest(Oid model, Attachment *attachment);
+extern void attachment_update(Oid model, const Attachment *attachment, int *columns, Datum *values,
+							  bool *nulls, int count);
 extern void pending_check(Relation pending);
 extern bool model_lock(Oid model, ModelLock lock, bool session, bool wait);
 extern void model_unlock(Oid model, ModelLock lock);
 extern bool model_is_locked(Oid model, ModelLock lock);
 
 /* link.c: from triggers and columns to model tables */
-extern Oid	 link_of_trigger(TriggerData *trigger, bool teaches);
-extern bool	 link_exists(Relation target, AttrNumber code, Oid schema);
-extern Oid	 link_of_column(Relation target, const char *code_column, Oid schema, AttrNumber *vector);
+extern Oid	link_of_trigger(TriggerData *trigger, bool teaches);
+extern bool link_exists(Relation target, AttrNumber code, Oid schema);
+extern Oid link_of_column(Relation target, const char *code_column, Oid schema, AttrNumber *vector);
 extern List *link_triggers(Relation target, Oid schema, Oid model);
 extern void	 link_record(Oid trigger, Oid model);
 extern void	 link_reset(bool committed);
@@ -129,8 +129,8 @@ typedef struct VectorColumn
 	FmgrInfo cast; /* to real[] */
 } VectorColumn;
 
-extern void	  vector_column_init(VectorColumn *column, Oid type, const char *name,
-								 MemoryContext context);
+extern void
+vector_column_init(VectorColumn *column, Oid type, const char *name, MemoryContext context);
 extern Vector vector_column_read(VectorColumn *column, Datum datum);
 
 /* trigger.c: set while a refresh writes codes that it has made itself */

@@ -128,7 +128,8 @@ check_code_column(Relation relation, AttrNumber number, int bits)
 {
 	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(relation), number - 1);
 
-	if (!is_bithash_type(attribute->atttypid) || (attribute->atttypmod != -1 && attribute->atttypmod != bits))
+	if (!is_bithash_type(attribute->atttypid) ||
+		(attribute->atttypmod != -1 && attribute->atttypmod != bits))
 		ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
 				errmsg("column \"%s\" has type %s, and the model makes codes of type bithash(%d)",
 					   NameStr(attribute->attname),
@@ -139,7 +140,7 @@ static HashTrigger *
 hash_trigger(FunctionCallInfo fcinfo)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
-	HashTrigger	*state = fcinfo->flinfo->fn_extra;
+	HashTrigger *state = fcinfo->flinfo->fn_extra;
 
 	if (state == NULL)
 	{
@@ -183,7 +184,8 @@ code_stays(const HashTrigger *state, const TriggerData *data)
 	TupleTableSlot *new = data->tg_newslot;
 
 	return same_column(old, new, state->vector) &&
-		(codes_are_made || (!slot_attisnull(new, state->code) && same_column(old, new, state->code)));
+		   (codes_are_made ||
+			(!slot_attisnull(new, state->code) && same_column(old, new, state->code)));
 }
 
 PG_FUNCTION_INFO_V1(sketcher_hash_trigger);
@@ -201,7 +203,8 @@ sketcher_hash_trigger(PG_FUNCTION_ARGS)
 
 	if (is_update && code_stays(state, data))
 		return PointerGetDatum(row);
-	vector = slot_getattr(is_update ? data->tg_newslot : data->tg_trigslot, state->vector, &is_null);
+	vector =
+		slot_getattr(is_update ? data->tg_newslot : data->tg_trigslot, state->vector, &is_null);
 	if (!is_null)
 	{
 		/* also before there is a model: what is no vector is refused from the start */
@@ -211,15 +214,15 @@ sketcher_hash_trigger(PG_FUNCTION_ARGS)
 		if (!is_null)
 			code = PointerGetDatum(hash_plan_code(state->ready->plan, values));
 	}
-	return PointerGetDatum(heap_modify_tuple_by_cols(row, RelationGetDescr(data->tg_relation), 1, &column,
-													 &code, &is_null));
+	return PointerGetDatum(heap_modify_tuple_by_cols(row, RelationGetDescr(data->tg_relation), 1,
+													 &column, &code, &is_null));
 }
 
 static LearnTrigger *
 learn_trigger(FunctionCallInfo fcinfo)
 {
-	TriggerData *data = (TriggerData *) fcinfo->context;
-	LearnTrigger	*state = fcinfo->flinfo->fn_extra;
+	TriggerData	 *data = (TriggerData *) fcinfo->context;
+	LearnTrigger *state = fcinfo->flinfo->fn_extra;
 
 	if (state == NULL)
 	{
@@ -241,11 +244,12 @@ PG_FUNCTION_INFO_V1(sketcher_learn_trigger);
 Datum
 sketcher_learn_trigger(PG_FUNCTION_ARGS)
 {
-	TriggerData *data = (TriggerData *) fcinfo->context;
-	LearnTrigger	*state = learn_trigger(fcinfo);
-	const bool	 is_update = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
-	bool		 is_null;
-	Datum vector = slot_getattr(is_update ? data->tg_newslot : data->tg_trigslot, state->vector, &is_null);
+	TriggerData	 *data = (TriggerData *) fcinfo->context;
+	LearnTrigger *state = learn_trigger(fcinfo);
+	const bool	  is_update = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
+	bool		  is_null;
+	Datum		  vector =
+		slot_getattr(is_update ? data->tg_newslot : data->tg_trigslot, state->vector, &is_null);
 
 	if (is_null)
 		return PointerGetDatum(NULL);

@@ -107,8 +107,9 @@ walk_note_writers(Walk *walk)
 		SET_LOCKTAG_RELATION(tag, MyDatabaseId, lfirst_oid(cell));
 		holders = GetLockConflicts(&tag, ShareLock, &count);
 		walk->writers = walk->writers == NULL
-			? palloc(sizeof(VirtualTransactionId) * (count + 1))
-			: repalloc(walk->writers, sizeof(VirtualTransactionId) * (walk->writer_count + count + 1));
+							? palloc(sizeof(VirtualTransactionId) * (count + 1))
+							: repalloc(walk->writers, sizeof(VirtualTransactionId) *
+														  (walk->writer_count + count + 1));
 		for (int i = 0; i < count; i++)
 		{
 			PGPROC *process = virtual_transaction_process(holders[i]);
@@ -157,7 +158,8 @@ open_table(WalkTable *table, Walk *walk, Oid oid)
 	table->vector = column_of(walk, oid, walk->vector);
 	table->code = column_of(walk, oid, walk->code);
 	vector = TupleDescAttr(RelationGetDescr(table->relation), table->vector - 1);
-	vector_column_init(&table->column, vector->atttypid, NameStr(vector->attname), CurrentMemoryContext);
+	vector_column_init(&table->column, vector->atttypid, NameStr(vector->attname),
+					   CurrentMemoryContext);
 	return true;
 }
 
@@ -182,14 +184,15 @@ is_stale(WalkTable *table, TupleTableSlot *slot, Datum *code, bool *is_null)
 
 /* Locks a row that has to be changed, if that is possible at once, and notes it. */
 static bool
-take_row(WalkTable *table, TupleTableSlot *slot, TupleTableSlot *locked, Snapshot snapshot, Datum code,
-		 bool is_null)
+take_row(WalkTable *table, TupleTableSlot *slot, TupleTableSlot *locked, Snapshot snapshot,
+		 Datum code, bool is_null)
 {
 	ItemPointer	   tid;
 	TM_FailureData failure;
 
-	if (table_tuple_lock(table->relation, &slot->tts_tid, snapshot, locked, GetCurrentCommandId(false),
-						 LockTupleNoKeyExclusive, LockWaitSkip, 0, &failure) != TM_Ok)
+	if (table_tuple_lock(table->relation, &slot->tts_tid, snapshot, locked,
+						 GetCurrentCommandId(false), LockTupleNoKeyExclusive, LockWaitSkip, 0,
+						 &failure) != TM_Ok)
 		return false;
 	if (table->count == table->room)
 	{
@@ -226,8 +229,9 @@ note_own_transaction(Walk *walk)
 	if (walk->own_count == walk->own_room)
 	{
 		walk->own_room = walk->own_room == 0 ? 64 : 2 * walk->own_room;
-		walk->own = walk->own == NULL ? palloc(sizeof(TransactionId) * walk->own_room)
-									  : repalloc_huge(walk->own, sizeof(TransactionId) * walk->own_room);
+		walk->own = walk->own == NULL
+						? palloc(sizeof(TransactionId) * walk->own_room)
+						: repalloc_huge(walk->own, sizeof(TransactionId) * walk->own_room);
 	}
 	walk->own[walk->own_count++] = own;
 }
@@ -244,8 +248,8 @@ compare_transactions(const void *a, const void *b)
 static bool
 is_own(const Walk *walk, TransactionId transaction)
 {
-	return walk->own_count > 0 && bsearch(&transaction, walk->own, walk->own_count, sizeof(TransactionId),
-										  compare_transactions) != NULL;
+	return walk->own_count > 0 && bsearch(&transaction, walk->own, walk->own_count,
+										  sizeof(TransactionId), compare_transactions) != NULL;
 }
 
 /* Writes the codes that have been noted; the rows are locked, so this waits for nobody. */
@@ -268,14 +272,15 @@ write_codes(WalkTable *table)
 	if (table->count == 0)
 		return;
 	get_typlenbyvalalign(walk->code_type, &length, &by_value, &align);
-	values[0] = PointerGetDatum(construct_array(table->tids, table->count, TIDOID, sizeof(ItemPointerData),
-												false, TYPALIGN_SHORT));
+	values[0] = PointerGetDatum(construct_array(table->tids, table->count, TIDOID,
+												sizeof(ItemPointerData), false, TYPALIGN_SHORT));
 	values[1] = PointerGetDatum(construct_md_array(table->codes, table->nulls, 1, dims, lower,
 												   walk->code_type, length, by_value, align));
-	query = psprintf("UPDATE ONLY %1$s AS target SET %2$s = made.code "
-					 "FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS made (tid, code) "
-					 "WHERE target.ctid OPERATOR(pg_catalog.=) made.tid",
-					 sql_relation(table_oid), code);
+	query = psprintf(
+		"UPDATE ONLY %1$s AS target SET %2$s = made.code "
+		"FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS made (tid, code) "
+		"WHERE target.ctid OPERATOR(pg_catalog.=) made.tid",
+		sql_relation(table_oid), code);
 	user = sql_become(walk->owner);
 	codes_are_made = true;
 	PG_TRY();
@@ -297,10 +302,10 @@ write_codes(WalkTable *table)
 static void
 save_position(const Walk *walk, Oid table, Oid file, BlockNumber page)
 {
-	Attachment	attachment;
-	const int	columns[] = {MODEL_WALK_TABLE, MODEL_WALK_FILE, MODEL_WALK_PAGE};
-	const Datum values[] = {ObjectIdGetDatum(table), ObjectIdGetDatum(file), Int64GetDatum((int64) page)};
-	const bool	nulls[] = {false, false, false};
+	Attachment attachment;
+	int		   columns[] = {MODEL_WALK_TABLE, MODEL_WALK_FILE, MODEL_WALK_PAGE};
+	Datum values[] = {ObjectIdGetDatum(table), ObjectIdGetDatum(file), Int64GetDatum((int64) page)};
+	bool  nulls[] = {false, false, false};
 
 	model_lock(walk->model, LOCK_FOLD, false, true);
 	attachment_read_latest(walk->model, &attachment);
@@ -311,9 +316,10 @@ save_position(const Walk *walk, Oid table, Oid file, BlockNumber page)
 static void
 tell(Walk *walk)
 {
-	char *message = psprintf(
-		"sketcher_refresh of %s: " INT64_FORMAT " of " INT64_FORMAT " pages, " INT64_FORMAT " codes changed",
-		sql_relation(walk->target), walk->pages_done, walk->pages, walk->changed);
+	char *message =
+		psprintf("sketcher_refresh of %s: " INT64_FORMAT " of " INT64_FORMAT " pages, " INT64_FORMAT
+				 " codes changed",
+				 sql_relation(walk->target), walk->pages_done, walk->pages, walk->changed);
 	const TimestampTz now = GetCurrentTimestamp();
 
 	pgstat_report_activity(STATE_RUNNING, message);
@@ -424,13 +430,13 @@ static bool
 is_recent(const Walk *walk, TupleTableSlot *slot)
 {
 	bool				is_null;
-	const TransactionId creator = DatumGetTransactionId(
-		slot_getsysattr(slot, MinTransactionIdAttributeNumber, &is_null));
+	const TransactionId creator =
+		DatumGetTransactionId(slot_getsysattr(slot, MinTransactionIdAttributeNumber, &is_null));
 
 	if (is_own(walk, creator))
 		return false;
 	return walk->skipped || !TransactionIdIsValid(walk->since) ||
-		TransactionIdFollowsOrEquals(creator, walk->since);
+		   TransactionIdFollowsOrEquals(creator, walk->since);
 }
 
 /*
@@ -518,14 +524,15 @@ second_looks(Walk *walk)
 			break;
 		else
 		{
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, NAP_MILLISECONDS,
-							 PG_WAIT_EXTENSION);
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 NAP_MILLISECONDS, PG_WAIT_EXTENSION);
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
 		}
 	}
-	ereport(WARNING, errmsg("some codes of table \"%s\" may still be those of the previous model",
-							get_rel_name(walk->target)),
+	ereport(WARNING,
+			errmsg("some codes of table \"%s\" may still be those of the previous model",
+				   get_rel_name(walk->target)),
 			errdetail("Transactions that began before this refresh have not ended."),
 			errhint("Call sketcher_refresh again when they have."));
 }
@@ -534,12 +541,12 @@ second_looks(Walk *walk)
 void
 walk_all(Walk *walk)
 {
-	Attachment	attachment;
-	List	   *tables;
-	ListCell   *cell;
-	const int	columns[] = {MODEL_WALK_TABLE, MODEL_WALK_FILE, MODEL_WALK_PAGE, MODEL_WALK_SINCE};
-	const Datum values[lengthof(columns)] = {0};
-	const bool	nulls[] = {true, true, true, true};
+	Attachment attachment;
+	List	  *tables;
+	ListCell  *cell;
+	int		   columns[] = {MODEL_WALK_TABLE, MODEL_WALK_FILE, MODEL_WALK_PAGE, MODEL_WALK_SINCE};
+	Datum	   values[lengthof(columns)] = {0};
+	bool	   nulls[] = {true, true, true, true};
 
 	attachment_read_latest(walk->model, &attachment);
 	tables = walk_tables(walk->target);

@@ -93,8 +93,8 @@ vacuum_table(Oid table, bool truncate)
 	{
 		statement = makeNode(VacuumStmt);
 		statement->is_vacuumcmd = true;
-		statement->options = list_make1(
-			makeDefElem("truncate", (Node *) makeString(truncate ? "on" : "off"), -1));
+		statement->options =
+			list_make1(makeDefElem("truncate", (Node *) makeString(truncate ? "on" : "off"), -1));
 		statement->rels = list_make1(makeVacuumRelation(
 			makeRangeVar(get_namespace_name(get_rel_namespace(table)), name, -1), table, NIL));
 		PushActiveSnapshot(GetTransactionSnapshot());
@@ -106,7 +106,8 @@ vacuum_table(Oid table, bool truncate)
 static void
 vacuum_both(Oid model, Oid pending, bool truncate)
 {
-	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "unifdiag vacuum", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext context =
+		AllocSetContextCreate(TopMemoryContext, "unifdiag vacuum", ALLOCSET_DEFAULT_SIZES);
 
 	/* where vacuum keeps what outlives its transactions */
 	PortalContext = context;
@@ -169,8 +170,8 @@ unifdiag_worker_main(Datum argument pg_attribute_unused())
 			/* the rush is over */
 			if (++naps == NAPS_TO_TRUNCATE)
 				vacuum_both(arguments.model, pending, true);
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, NAP_MILLISECONDS,
-							 PG_WAIT_EXTENSION);
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 NAP_MILLISECONDS, PG_WAIT_EXTENSION);
 			ResetLatch(MyLatch);
 		}
 		CHECK_FOR_INTERRUPTS();
