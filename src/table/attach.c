@@ -87,7 +87,7 @@ table_check_owner(Relation target)
 static void
 check_columns(Attach *attach, Relation target)
 {
-	const TupleDesc	 descriptor = RelationGetDescr(target);
+	TupleDesc		 descriptor = RelationGetDescr(target);
 	const AttrNumber vector = get_attnum(attach->target, attach->vector_column);
 	const AttrNumber code = get_attnum(attach->target, attach->code_column);
 	VectorColumn	 column;

@@ -114,7 +114,7 @@ is_bithash_type(Oid type)
 static void
 check_columns(Relation model)
 {
-	const TupleDesc descriptor = RelationGetDescr(model);
+	TupleDesc descriptor = RelationGetDescr(model);
 	bool good = descriptor->natts >= MODEL_COLUMNS && model->rd_rel->relkind == RELKIND_RELATION;
 
 	for (int i = 0; good && i < MODEL_COLUMNS; i++)
@@ -135,10 +135,10 @@ check_columns(Relation model)
 static void
 unpack(Relation model, HeapTuple tuple, Attachment *attachment)
 {
-	const TupleDesc descriptor = RelationGetDescr(model);
-	Datum		   *values = palloc(sizeof(Datum) * descriptor->natts);
-	bool		   *nulls = palloc(sizeof(bool) * descriptor->natts);
-	int				dims;
+	TupleDesc descriptor = RelationGetDescr(model);
+	Datum	 *values = palloc(sizeof(Datum) * descriptor->natts);
+	bool	 *nulls = palloc(sizeof(bool) * descriptor->natts);
+	int		  dims;
 
 #define VALUE(column) values[MODEL_##column - 1]
 #define IS_NULL(column) nulls[MODEL_##column - 1]
@@ -244,7 +244,7 @@ attachment_update(Oid model, const Attachment *attachment, int *columns, Datum *
 void
 pending_check(Relation pending)
 {
-	const TupleDesc descriptor = RelationGetDescr(pending);
+	TupleDesc descriptor = RelationGetDescr(pending);
 
 	if (pending->rd_rel->relkind != RELKIND_RELATION || descriptor->natts != PENDING_COLUMNS ||
 		TupleDescAttr(descriptor, PENDING_ROWS - 1)->atttypid != INT4OID ||

@@ -140,6 +140,7 @@ join(Collection *parent, Collection *child)
 
 	if (child->delta == NULL)
 	{
+		Assert(child->vectors != NULL);
 		for (int i = 0; i < child->count; i++)
 		{
 			const Vector vector = {dims, child->vectors + (size_t) i * dims};
