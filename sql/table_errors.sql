@@ -49,6 +49,22 @@ SELECT sketcher_hash('items'::regclass, '{1,2,3,4}'::real[]);
 SELECT sketcher_hash('items_code_model'::regclass, '{1,2,3}'::real[]);
 SELECT sketcher_hash(0::regclass, '{1,2,3}'::real[]);
 
+-- vectors of two sizes, before there is a model that could tell which is right
+CREATE TABLE sizes (id int, v real[]);
+SELECT sketcher_attach('sizes', 'v', 'code', 2);
+SELECT sketcher_hash('sizes_code_model'::regclass, '{1,2,3}'::real[]);
+INSERT INTO sizes VALUES (1, '{1}');
+INSERT INTO sizes SELECT i, ARRAY[i, i * i, 1] FROM generate_series(1, 5) i;
+INSERT INTO sizes VALUES (6, '{1,2,3,4}');
+CALL sketcher_refresh('sizes', 'code');
+DELETE FROM sizes WHERE id = 6;
+SET client_min_messages = warning;
+CALL sketcher_refresh('sizes', 'code');
+RESET client_min_messages;
+SELECT count(code) FROM sizes;
+INSERT INTO sizes VALUES (7, '{1,2,3,4}');
+DROP TABLE sizes;
+
 -- triggers by hand
 CREATE TABLE other (v real[], code bithash(2), number int);
 CREATE TRIGGER t BEFORE INSERT ON other FOR EACH ROW EXECUTE FUNCTION sketcher_hash_trigger('items_code_model');

@@ -165,22 +165,28 @@ first_dims(const Attach *attach)
 	return dims;
 }
 
+/* Runs a query with a model as its parameter. */
+static void
+run_with_model(const Attach *attach, const char *query, Sketcher *model, int expected)
+{
+	Oid	  types[1] = {extension_type(attach->schema, "sketcher")};
+	Datum values[1] = {SketcherGetDatum(model)};
+
+	if (SPI_execute_with_args(query, 1, types, values, NULL, false, 0) != expected)
+		elog(ERROR, "could not execute: %s", query);
+}
+
 /* Learns all rows there are; returns a model that is not in SPI's memory, or NULL. */
 static Sketcher *
 learn_rows(const Attach *attach, MemoryContext context)
 {
-	Oid		  types[1] = {extension_type(attach->schema, "sketcher")};
-	Datum	  values[1];
-	bool	  is_null;
-	Datum	  learnt;
-	Sketcher *empty = sketcher_create(&attach->config, CurrentMemoryContext);
-	char	 *query = psprintf("SELECT %s.sketcher_learn($1, %s::pg_catalog.float4[]) FROM %s",
-							   attach->sql_extension, attach->sql_vector, attach->sql_target);
+	char *query = psprintf("SELECT %s.sketcher_learn($1, %s::pg_catalog.float4[]) FROM %s",
+						   attach->sql_extension, attach->sql_vector, attach->sql_target);
+	bool  is_null;
+	Datum learnt;
 
-	values[0] = SketcherGetDatum(empty);
-	if (SPI_execute_with_args(query, 1, types, values, NULL, false, 0) != SPI_OK_SELECT ||
-		SPI_processed != 1)
-		elog(ERROR, "could not learn from the rows");
+	run_with_model(attach, query, sketcher_create(&attach->config, CurrentMemoryContext),
+				   SPI_OK_SELECT);
 	learnt = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
 	return is_null ? NULL : sketcher_writable(learnt, context);
 }
@@ -223,12 +229,14 @@ insert_model(const Attach *attach, Oid model, Oid pending, Sketcher *learnt, boo
 
 /* Codes for the rows there are, in one pass; the triggers are not there yet. */
 static void
-hash_rows(const Attach *attach, Oid model)
+hash_rows(const Attach *attach, Sketcher *model)
 {
-	sql_run("UPDATE %1$s SET %2$s = %3$s.sketcher_hash(%4$u::pg_catalog.regclass, "
-			"%5$s::pg_catalog.float4[]) "
-			"WHERE %5$s IS NOT NULL",
-			attach->sql_target, attach->sql_code, attach->sql_extension, model, attach->sql_vector);
+	char *query =
+		psprintf("UPDATE %1$s SET %2$s = %3$s.sketcher_hash($1, %4$s::pg_catalog.float4[]) "
+				 "WHERE %4$s IS NOT NULL",
+				 attach->sql_target, attach->sql_code, attach->sql_extension, attach->sql_vector);
+
+	run_with_model(attach, query, model, SPI_OK_UPDATE);
 }
 
 static void
@@ -336,7 +344,7 @@ sketcher_attach(PG_FUNCTION_ARGS)
 	publish = learnt != NULL && learnt->model->rows >= attach.config.bits;
 	insert_model(&attach, model, pending, learnt, publish);
 	if (publish)
-		hash_rows(&attach, model);
+		hash_rows(&attach, learnt);
 	make_triggers(&attach, model);
 	SPI_finish();
 	sql_become_again(user);
