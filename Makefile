@@ -62,6 +62,17 @@ OBJS = \
 	src/model/tracker_opast.o \
 	src/model/tracker_osh.o \
 	src/model/trackers.o \
+	src/table/attach.o \
+	src/table/attachment.o \
+	src/table/collect.o \
+	src/table/column.o \
+	src/table/fold.o \
+	src/table/link.o \
+	src/table/refresh.o \
+	src/table/sql.o \
+	src/table/trigger.o \
+	src/table/walk.o \
+	src/table/worker.o \
 	src/vectors.o
 
 REGRESS = \
@@ -74,7 +85,9 @@ REGRESS = \
 	hamming \
 	hamming_oracle \
 	sketcher \
-	sketcher_errors
+	sketcher_errors \
+	table \
+	table_errors
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 ISOLATION = \

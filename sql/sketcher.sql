@@ -73,7 +73,7 @@ END $$;
 SELECT sketcher_agg(v, 8) IS NULL AS no_rows FROM vectors WHERE id < 0;
 SELECT sketcher_agg(NULL::real[], 8) IS NULL AS only_nulls FROM vectors;
 SELECT (sketcher_info(sketcher_learn(model, NULL::real[]))).rows AS nothing_new FROM models, vectors;
-SELECT sketcher_hash(model, NULL::real[]) IS NULL AS null_vector, sketcher_hash(NULL, ARRAY[1]::real[]) IS NULL AS null_model FROM models;
+SELECT sketcher_hash(model, NULL::real[]) IS NULL AS null_vector, sketcher_hash(NULL::sketcher, ARRAY[1]::real[]) IS NULL AS null_model FROM models;
 
 -- in a window: row t's code by the model of the rows before t, exactly
 SELECT count(*) FILTER (WHERE code IS NULL) AS without_code, max(id) FILTER (WHERE code IS NULL) AS last_without

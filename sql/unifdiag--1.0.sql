@@ -394,3 +394,44 @@ COMMENT ON FUNCTION sketcher_covariance(sketcher) IS 'covariance of the rows pro
 CREATE FUNCTION sketcher_drift(old sketcher, new sketcher) RETURNS double precision
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION sketcher_drift(sketcher, sketcher) IS 'expected fraction of bits that differ between codes of the two models';
+
+--
+-- Living in a table: codes and model kept fresh by triggers
+--
+-- What writes or commits is PARALLEL UNSAFE, and VOLATILE.  sketcher_hash with a model table
+-- is STABLE, because it reads that.
+--
+
+CREATE FUNCTION sketcher_hash(model_table regclass, v real[]) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_hash(regclass, real[]) IS 'code of the vector by the published model';
+CREATE FUNCTION sketcher_hash(model_table regclass, v double precision[]) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_hash(regclass, double precision[]) IS 'code of the vector by the published model';
+
+CREATE FUNCTION sketcher_hash_trigger() RETURNS trigger
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION sketcher_hash_trigger()
+	IS 'for triggers BEFORE INSERT OR UPDATE OF vector_column, code_column: makes the code';
+CREATE FUNCTION sketcher_learn_trigger() RETURNS trigger
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION sketcher_learn_trigger()
+	IS 'for triggers AFTER INSERT OR UPDATE OF vector_column: lets the model learn the vector';
+
+-- not STRICT: dims may be NULL, and a forgotten table or column is an error
+CREATE FUNCTION sketcher_attach(target regclass, vector_column name, code_column name, bits integer,
+		tracker text DEFAULT 'opast', rotation text DEFAULT 'unifdiag', stable boolean DEFAULT true,
+		center boolean DEFAULT true, forgetting double precision DEFAULT 1.0, seed bigint DEFAULT 0,
+		dims integer DEFAULT NULL)
+	RETURNS regclass
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION sketcher_attach(regclass, name, name, integer, text, text, boolean, boolean, double precision, bigint, integer)
+	IS 'from now on keep codes of a column of vectors, and learn from its rows; returns the model table';
+CREATE FUNCTION sketcher_detach(target regclass, code_column name) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION sketcher_detach(regclass, name)
+	IS 'no longer keep these codes: drops triggers and model table, not the column';
+CREATE PROCEDURE sketcher_refresh(target regclass, code_column name, min_drift double precision DEFAULT 0, batch integer DEFAULT 1000)
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+COMMENT ON PROCEDURE sketcher_refresh(regclass, name, double precision, integer)
+	IS 'publish what was learnt, and give rows whose code changes the new one';

@@ -48,8 +48,7 @@ struct Node;
 #define get_sorted_number(state, value, isnull) \
 	tuplesort_getdatum(state, true, false, value, isnull, NULL)
 #else
-#define get_sorted_number(state, value, isnull) \
-	tuplesort_getdatum(state, true, value, isnull, NULL)
+#define get_sorted_number(state, value, isnull) tuplesort_getdatum(state, true, value, isnull, NULL)
 #endif
 
 /* from 17 on what maintains indexes sees no other schema than pg_catalog */
@@ -80,6 +79,18 @@ struct Node;
 typedef uint8 Base64Byte;
 #else
 typedef char Base64Byte;
+#endif
+
+/* 16 has one function for the owners of all kinds of objects */
+#if PG_VERSION_NUM < 160000
+#define object_ownercheck(class, object, role) pg_class_ownercheck(object, role)
+#endif
+
+/* processes are known by another number since 17 */
+#if PG_VERSION_NUM >= 170000
+#define virtual_transaction_process(vxid) ProcNumberGetProc((vxid).procNumber)
+#else
+#define virtual_transaction_process(vxid) BackendIdGetProc((vxid).backendId)
 #endif
 
 #if PG_VERSION_NUM < 150000

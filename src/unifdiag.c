@@ -9,6 +9,7 @@
 
 #include "code/distance.h"
 #include "compat.h"
+#include "table/table.h"
 
 PG_MODULE_MAGIC;
 
@@ -18,5 +19,6 @@ void
 _PG_init(void)
 {
 	distance_init();
+	collect_init();
 	MarkGUCPrefixReserved("unifdiag");
 }

@@ -98,8 +98,17 @@ vector_read(ArrayType *array)
 		Assert(ARR_ELEMTYPE(array) == FLOAT4OID);
 		vector.values = (const float *) ARR_DATA_PTR(array);
 	}
-	if (!all_finite(vector.values, vector.dims))
-		report_not_finite(vector.values, vector.dims);
+	return vector_of(vector.values, vector.dims);
+}
+
+/* A vector of these elements, which must be finite. */
+Vector
+vector_of(const float *values, int dims)
+{
+	const Vector vector = {dims, values};
+
+	if (!all_finite(values, dims))
+		report_not_finite(values, dims);
 	return vector;
 }
 

@@ -16,6 +16,7 @@ typedef struct Vector
 } Vector;
 
 extern Vector vector_read(ArrayType *array);
+extern Vector vector_of(const float *values, int dims);
 extern void	  vector_check_dims(Vector vector, int model_dims);
 
 #define PG_GETARG_VECTOR(n) vector_read(PG_GETARG_ARRAYTYPE_P(n))

@@ -164,6 +164,16 @@ sketcher_merge_into(Model *model, Model *other, bool anchored)
 	model_merge(model, other, anchored);
 }
 
+/* The same for a sketcher, in its own memory. */
+void
+sketcher_absorb(Sketcher *sketcher, Model *other, bool anchored)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
+
+	sketcher_merge_into(sketcher->model, other, anchored);
+	MemoryContextSwitchTo(caller);
+}
+
 static Size
 sketcher_flat_size(ExpandedObjectHeader *header)
 {

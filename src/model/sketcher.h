@@ -45,6 +45,7 @@
 #include "fmgr.h"
 #include "utils/expandeddatum.h"
 
+#include "../code/bithash.h"
 #include "../vectors.h"
 #include "model.h"
 
@@ -67,7 +68,21 @@ extern Sketcher *expanded_sketcher(Datum datum);
 extern Sketcher *sketcher_writable(Datum datum, MemoryContext parent);
 extern Model	*sketcher_model(Datum datum);
 extern void		 sketcher_merge_into(Model *model, Model *other, bool anchored);
+extern void		 sketcher_absorb(Sketcher *sketcher, Model *other, bool anchored);
 extern void		 sketcher_check_rows(const Model *model);
+
+/* sketcher_learn.c: learning */
+extern ModelConfig sketcher_config(int32 dims, int32 bits, text *tracker, text *rotation,
+								   bool stable, bool center, double forgetting, int64 seed);
+extern ModelConfig sketcher_config_for(const ModelConfig *config, int32 dims);
+extern void		   sketcher_learn_row(Sketcher *sketcher, Vector vector);
+
+/* sketcher_use.c: a model made ready for hashing */
+typedef struct HashPlan HashPlan;
+
+extern void		hash_plan_prepare(HashPlan **plan, Datum datum, MemoryContext parent);
+extern void		hash_plan_free(HashPlan **plan);
+extern BitHash *hash_plan_code(HashPlan *plan, Vector vector);
 
 #define SketcherGetDatum(s) EOHPGetRWDatum(&(s)->header)
 #define PG_RETURN_SKETCHER(s) PG_RETURN_DATUM(SketcherGetDatum(s))

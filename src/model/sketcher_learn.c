@@ -36,11 +36,15 @@ is_whole_aggregate(FunctionCallInfo fcinfo)
 								 aggregate->aggtranstype == get_fn_expr_rettype(fcinfo->flinfo));
 }
 
-static void
-learn_vector(Model *model, Vector vector)
+/* Teaches a sketcher one row, in its own memory. */
+void
+sketcher_learn_row(Sketcher *sketcher, Vector vector)
 {
-	vector_check_dims(vector, model->config.dims);
-	model_learn(model, vector.values);
+	MemoryContext caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
+
+	vector_check_dims(vector, sketcher->model->config.dims);
+	model_learn(sketcher->model, vector.values);
+	MemoryContextSwitchTo(caller);
 }
 
 static void
@@ -125,25 +129,47 @@ check_combination(const ModelConfig *config)
 			errhint("Possible with it: %s.", names.data));
 }
 
+/* A configuration of these options, or an error that says which one cannot be. */
+ModelConfig
+sketcher_config(int32 dims, int32 bits, text *tracker, text *rotation, bool stable, bool center,
+				double forgetting, int64 seed)
+{
+	ModelConfig config = default_config(dims, bits);
+
+	config.tracker = trackers[find_method("tracker", tracker, tracker_name, tracker_count)];
+	config.rotation = rotations[find_method("rotation", rotation, rotation_name, rotation_count)];
+	check_combination(&config);
+	config.stable = stable;
+	config.center = center;
+	config.forgetting = forgetting;
+	config.seed = seed;
+	if (!(forgetting > 0.0 && forgetting <= 1.0))
+		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("forgetting factor cannot be %g", forgetting),
+				errdetail("It is above 0, and at most 1, which forgets nothing."));
+	return config;
+}
+
+/* The same options for another number of dimensions. */
+ModelConfig
+sketcher_config_for(const ModelConfig *config, int32 dims)
+{
+	ModelConfig result = *config;
+
+	check_dims_and_bits(dims, config->bits);
+	result.dims = dims;
+	return result;
+}
+
 PG_FUNCTION_INFO_V1(sketcher_new);
 Datum
 sketcher_new(PG_FUNCTION_ARGS)
 {
-	ModelConfig config = default_config(PG_GETARG_INT32(0), PG_GETARG_INT32(1));
+	const ModelConfig config =
+		sketcher_config(PG_GETARG_INT32(0), PG_GETARG_INT32(1), PG_GETARG_TEXT_PP(2),
+						PG_GETARG_TEXT_PP(3), PG_GETARG_BOOL(4), PG_GETARG_BOOL(5),
+						PG_GETARG_FLOAT8(6), PG_GETARG_INT64(7));
 
-	config.tracker =
-		trackers[find_method("tracker", PG_GETARG_TEXT_PP(2), tracker_name, tracker_count)];
-	config.rotation =
-		rotations[find_method("rotation", PG_GETARG_TEXT_PP(3), rotation_name, rotation_count)];
-	check_combination(&config);
-	config.stable = PG_GETARG_BOOL(4);
-	config.center = PG_GETARG_BOOL(5);
-	config.forgetting = PG_GETARG_FLOAT8(6);
-	config.seed = PG_GETARG_INT64(7);
-	if (!(config.forgetting > 0.0 && config.forgetting <= 1.0))
-		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("forgetting factor cannot be %g", config.forgetting),
-				errdetail("It is above 0, and at most 1, which forgets nothing."));
 	PG_RETURN_SKETCHER(sketcher_create(&config, CurrentMemoryContext));
 }
 
@@ -152,12 +178,10 @@ PG_FUNCTION_INFO_V1(sketcher_add);
 Datum
 sketcher_add(PG_FUNCTION_ARGS)
 {
-	Sketcher	 *sketcher = sketcher_writable(PG_GETARG_DATUM(0), CurrentMemoryContext);
-	const Vector  vector = PG_GETARG_VECTOR(1);
-	MemoryContext caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
+	Sketcher	*sketcher = sketcher_writable(PG_GETARG_DATUM(0), CurrentMemoryContext);
+	const Vector vector = PG_GETARG_VECTOR(1);
 
-	learn_vector(sketcher->model, vector);
-	MemoryContextSwitchTo(caller);
+	sketcher_learn_row(sketcher, vector);
 	PG_RETURN_SKETCHER(sketcher);
 }
 
@@ -177,15 +201,6 @@ return_state(FunctionCallInfo fcinfo, Sketcher *state)
 	if (state == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_SKETCHER(state);
-}
-
-static void
-learn_into(Sketcher *state, Vector vector)
-{
-	MemoryContext caller = MemoryContextSwitchTo(state->header.eoh_context);
-
-	learn_vector(state->model, vector);
-	MemoryContextSwitchTo(caller);
 }
 
 /* The number of bits, which must be the same for all rows of an aggregate. */
@@ -224,7 +239,7 @@ sketcher_agg_trans(PG_FUNCTION_ARGS)
 
 			state = sketcher_create(&config, context);
 		}
-		learn_into(state, vector);
+		sketcher_learn_row(state, vector);
 	}
 	return return_state(fcinfo, state);
 }
@@ -261,7 +276,7 @@ sketcher_learn_trans(PG_FUNCTION_ARGS)
 	if (state == NULL && !PG_ARGISNULL(1))
 		state = start_from(PG_GETARG_DATUM(1), is_whole_aggregate(fcinfo), context);
 	if (state != NULL && !PG_ARGISNULL(2))
-		learn_into(state, PG_GETARG_VECTOR(2));
+		sketcher_learn_row(state, PG_GETARG_VECTOR(2));
 	return return_state(fcinfo, state);
 }
 
@@ -305,11 +320,9 @@ sketcher_combine(PG_FUNCTION_ARGS)
 	else
 	{
 		/* a copy, because merging uses it up */
-		Sketcher	 *other = sketcher_writable(PG_GETARG_DATUM(1), CurrentMemoryContext);
-		MemoryContext caller = MemoryContextSwitchTo(state->header.eoh_context);
+		Sketcher *other = sketcher_writable(PG_GETARG_DATUM(1), CurrentMemoryContext);
 
-		sketcher_merge_into(state->model, other->model, false);
-		MemoryContextSwitchTo(caller);
+		sketcher_absorb(state, other->model, false);
 		DeleteExpandedObject(SketcherGetDatum(other));
 	}
 	return return_state(fcinfo, state);
@@ -320,12 +333,10 @@ PG_FUNCTION_INFO_V1(sketcher_merge);
 Datum
 sketcher_merge(PG_FUNCTION_ARGS)
 {
-	Sketcher	 *merged = sketcher_writable(PG_GETARG_DATUM(0), CurrentMemoryContext);
-	Sketcher	 *other = sketcher_writable(PG_GETARG_DATUM(1), CurrentMemoryContext);
-	MemoryContext caller = MemoryContextSwitchTo(merged->header.eoh_context);
+	Sketcher *merged = sketcher_writable(PG_GETARG_DATUM(0), CurrentMemoryContext);
+	Sketcher *other = sketcher_writable(PG_GETARG_DATUM(1), CurrentMemoryContext);
 
-	sketcher_merge_into(merged->model, other->model, false);
-	MemoryContextSwitchTo(caller);
+	sketcher_absorb(merged, other->model, false);
 	PG_RETURN_SKETCHER(merged);
 }
 

@@ -24,14 +24,14 @@
  * line value, the object and its progress if it is expanded, or else the stored header,
  * which has the checksum of all the rest.
  */
-typedef struct HashPlan
+struct HashPlan
 {
 	char		  key[SKETCHER_HEADER_SIZE];
 	MemoryContext context;
 	Model		 *model;
 	Projector	 *projector;
 	float		 *signs;
-} HashPlan;
+};
 
 typedef struct ExpandedKey
 {
@@ -91,37 +91,48 @@ make_plan(Datum datum, MemoryContext parent)
 	return plan;
 }
 
-static HashPlan *
-get_plan(FunctionCallInfo fcinfo, int n)
+/* Makes *plan one of this model, below the parent context, unless it is that already. */
+void
+hash_plan_prepare(HashPlan **plan, Datum datum, MemoryContext parent)
 {
-	const Datum datum = PG_GETARG_DATUM(n);
-	HashPlan   *plan = fcinfo->flinfo->fn_extra;
-	char		key[SKETCHER_HEADER_SIZE];
+	char key[SKETCHER_HEADER_SIZE];
 
 	model_key(datum, key);
-	if (plan == NULL || memcmp(plan->key, key, sizeof(key)) != 0)
-	{
-		fcinfo->flinfo->fn_extra = NULL;
-		if (plan != NULL)
-			MemoryContextDelete(plan->context);
-		plan = make_plan(datum, fcinfo->flinfo->fn_mcxt);
-		/* looking at an expanded object may have moved it on */
-		model_key(datum, plan->key);
-		fcinfo->flinfo->fn_extra = plan;
-	}
-	return plan;
+	if (*plan != NULL && memcmp((*plan)->key, key, sizeof(key)) == 0)
+		return;
+	hash_plan_free(plan);
+	*plan = make_plan(datum, parent);
+	/* looking at an expanded object may have moved it on */
+	model_key(datum, (*plan)->key);
+}
+
+void
+hash_plan_free(HashPlan **plan)
+{
+	HashPlan *old = *plan;
+
+	*plan = NULL;
+	if (old != NULL)
+		MemoryContextDelete(old->context);
+}
+
+/* The code of a vector, in the current memory context. */
+BitHash *
+hash_plan_code(HashPlan *plan, Vector vector)
+{
+	vector_check_dims(vector, plan->model->config.dims);
+	projector_signs(plan->projector, vector.values, plan->signs);
+	return bithash_of_signs(plan->signs, plan->model->config.bits);
 }
 
 PG_FUNCTION_INFO_V1(sketcher_hash);
 Datum
 sketcher_hash(PG_FUNCTION_ARGS)
 {
-	HashPlan	*plan = get_plan(fcinfo, 0);
-	const Vector vector = PG_GETARG_VECTOR(1);
+	HashPlan **plan = (HashPlan **) &fcinfo->flinfo->fn_extra;
 
-	vector_check_dims(vector, plan->model->config.dims);
-	projector_signs(plan->projector, vector.values, plan->signs);
-	PG_RETURN_POINTER(bithash_of_signs(plan->signs, plan->model->config.bits));
+	hash_plan_prepare(plan, PG_GETARG_DATUM(0), fcinfo->flinfo->fn_mcxt);
+	PG_RETURN_POINTER(hash_plan_code(*plan, PG_GETARG_VECTOR(1)));
 }
 
 PG_FUNCTION_INFO_V1(sketcher_info);

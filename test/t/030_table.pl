@@ -1,0 +1,195 @@
+# Living in a table, with many writers at once: nobody waits, nothing is lost, nothing that was
+# rolled back is learnt, and a refresh in the midst of it leaves no wrong code.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Session;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $node = PostgreSQL::Test::Cluster->new('table');
+$node->init;
+$node->append_conf('postgresql.conf', "fsync = off\nmax_prepared_transactions = 5\nautovacuum = off\nmax_connections = 60");
+$node->start;
+
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION unifdiag;
+	CREATE FUNCTION vec(i int) RETURNS real[] LANGUAGE sql IMMUTABLE
+		AS 'SELECT ARRAY(SELECT sin(i::float8 * k) * (1 + k % 5) + CASE WHEN i > 1000 THEN cos(i::float8 * k * k) * (k % 7) ELSE 0 END FROM generate_series(1, 32) k)::real[]';
+	CREATE TABLE items (id serial PRIMARY KEY, v real[], note text);
+	INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, 100) i;
+	SELECT sketcher_attach('items', 'v', 'code', 16);
+	CREATE VIEW wrong AS SELECT id FROM items WHERE code IS DISTINCT FROM sketcher_hash('items_code_model'::regclass, v);
+	CREATE VIEW learnt AS SELECT (sketcher_info(learning)).rows FROM items_code_model;
+});
+sub value { return $node->safe_psql('postgres', $_[0]); }
+sub refresh
+{
+	my ($code, $out, $err) = $node->psql('postgres', q{CALL sketcher_refresh('items', 'code')});
+	return $err;
+}
+
+# sixteen writers in long transactions
+my @writers = map { Session->new($node) } 1 .. 16;
+$_->query(q{SET statement_timeout = '20s'; BEGIN}) foreach @writers;
+my $start = time;
+foreach my $i (1 .. 16)
+{
+	is($writers[ $i - 1 ]->query("INSERT INTO items (v) VALUES (vec(1000 + $i)) RETURNING code IS NOT NULL"), 't', "writer $i is not blocked");
+}
+is(value('SELECT count(*) FROM pg_locks WHERE NOT granted'), 0, 'nobody waits for anybody');
+is(value('SELECT count(*) FROM items_code_pending'), 0, 'nothing is to be learnt before they commit');
+$writers[$_]->query($_ % 2 ? 'COMMIT' : 'ROLLBACK') foreach 0 .. 15;
+cmp_ok(time - $start, '<', 15, 'all of it in no time');
+is(value('SELECT sum(rows) FROM items_code_pending'), 8, 'what was committed waits to be learnt');
+refresh();
+is(value('SELECT rows FROM learnt'), 108, 'learnt is what was committed');
+is(value('SELECT count(*) FROM wrong'), 0, 'all codes are right');
+
+# A model that changes most codes is published while a transaction is open that has used the one of before.
+my $writer = $writers[0];
+$writer->query('BEGIN; INSERT INTO items (v) SELECT vec(2000 + i) FROM generate_series(1, 20) i');
+value('INSERT INTO items (v) SELECT vec(3000 + i) FROM generate_series(1, 2000) i');
+my $other = $writers[1];
+$other->send(q{CALL sketcher_refresh('items', 'code')});
+sleep 0.1 until value('SELECT generation FROM items_code_model') >= 3;
+sleep 0.5;
+ok(!$other->is_done, 'refresh looks out for transactions that have used the model of before');
+my ($code, $out, $err) = $node->psql('postgres', q{CALL sketcher_refresh('items', 'code')});
+like($err, qr/table "items" is being refreshed already/, 'a second refresh is told');
+is($writers[2]->query('UPDATE items SET note = 1 WHERE id <= 3; SELECT 1'), 1, 'and others write');
+like(value(q{SELECT string_agg(query, ' ') FROM pg_stat_activity}), qr/sketcher_refresh of public.items: \d+ of \d+ pages, \d+ codes changed/, 'progress in pg_stat_activity');
+cmp_ok(value('SELECT count(*) FROM wrong'), '==', 0, 'what is committed is right already');
+my $rows = value('SELECT rows FROM learnt');
+is($writer->query(q{COMMIT; SELECT count(*) > 0 FROM wrong}), 't', 'the codes of the open transaction are those of before');
+($out, $err) = $other->finish;
+unlike($err, qr/WARNING|ERROR/, 'refresh ends when the transaction has');
+is(value('SELECT count(*) FROM wrong'), 0, 'and its codes are right then');
+
+# Rows that others have locked are not waited for while anything is held, nor forgotten.
+$writer->query('BEGIN; SELECT count(*) FROM (SELECT id FROM items WHERE id % 7 = 0 FOR UPDATE) locked');
+value('INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, 4000) i');
+$other->send(q{CALL sketcher_refresh('items', 'code', batch => 50)});
+sleep 0.1 until value('SELECT generation FROM items_code_model') >= 4;
+is($writers[2]->query(q{SET statement_timeout = '5s'; UPDATE items SET note = 2 WHERE id % 7 = 1; SELECT 1}), 1, 'refresh does not hold up others');
+$writer->query('COMMIT');
+($out, $err) = $other->finish;
+unlike($err, qr/WARNING|ERROR/, 'refresh ends when the rows are free');
+is(value('SELECT count(*) FROM wrong'), 0, 'all codes are right');
+
+# it gives up in the end, and says so
+$writer->query('BEGIN; INSERT INTO items (v) SELECT vec(5000 + i) FROM generate_series(1, 20) i');
+value('INSERT INTO items (v) SELECT vec(6000 + i) FROM generate_series(1, 2000) i');
+like(refresh(), qr/WARNING:  some codes of table "items" may still be those of the previous model/, 'a transaction that does not end is not waited for forever');
+$writer->query('COMMIT');
+refresh();
+is(value('SELECT count(*) FROM wrong'), 0, 'the next refresh makes all right');
+
+# Writers, changers and repeated refreshes, all at once.
+value(q{UPDATE items_code_model SET generation = 0; CREATE TABLE counted (rows int)});
+$rows = value('SELECT rows FROM learnt');
+foreach my $i (0 .. 3)
+{
+	$writers[$i]->send(qq{
+		SET statement_timeout = 0;
+		DO \$\$
+		BEGIN
+			FOR i IN 1..300 LOOP
+				INSERT INTO items (v) SELECT vec($i * 10000 + i * 8 + k) FROM generate_series(0, i % 3) k;
+				INSERT INTO counted VALUES (1 + i % 3);
+				IF i % 5 = 0 THEN
+					ROLLBACK;
+				ELSE
+					COMMIT;
+				END IF;
+			END LOOP;
+		END \$\$});
+}
+foreach my $i (4 .. 5)
+{
+	# other columns, so that rows move without being hashed
+	$writers[$i]->send(qq{
+		DO \$\$
+		BEGIN
+			FOR i IN 1..150 LOOP
+				UPDATE items SET note = repeat('x', i) WHERE id % 150 = i AND id % 2 = $i - 4;
+				COMMIT;
+			END LOOP;
+		END \$\$});
+}
+my $refreshes = 0;
+while (grep { !$_->is_done } @writers[ 0 .. 5 ])
+{
+	my $said = refresh();
+	$refreshes++;
+	unlike($said, qr/ERROR/, "refresh $refreshes in the midst of writing");
+}
+foreach my $i (0 .. 5)
+{
+	my ($printed, $error) = $writers[$i]->finish;
+	is($error, '', "writer $i had no trouble");
+}
+is(value('SELECT count(*) FROM wrong'), 0, 'no wrong code is left when all have ended');
+refresh();
+is(value('SELECT rows FROM learnt') - $rows, value('SELECT sum(rows) FROM counted'), 'rows learnt are rows committed');
+is(value('SELECT count(*) FROM wrong'), 0, 'all codes are right');
+
+# two-phase commit
+$rows = value('SELECT rows FROM learnt');
+value(q{BEGIN; INSERT INTO items (v) VALUES (vec(1)); PREPARE TRANSACTION 'one'});
+value(q{BEGIN; INSERT INTO items (v) VALUES (vec(2)); PREPARE TRANSACTION 'two'});
+is(value('SELECT count(*) FROM items_code_pending'), 0, 'what is prepared is not learnt yet');
+value(q{COMMIT PREPARED 'one'});
+value(q{ROLLBACK PREPARED 'two'});
+refresh();
+is(value('SELECT rows FROM learnt') - $rows, 1, 'what is committed then is');
+
+# isolation levels: the newest model is used, and learning does not get in the way
+foreach my $level ('repeatable read', 'serializable')
+{
+	$writer->query("BEGIN ISOLATION LEVEL $level; SELECT count(*) FROM items");
+	value('INSERT INTO items (v) SELECT vec(7000 + i) FROM generate_series(1, 500) i');
+	refresh();
+	is($writer->query('INSERT INTO items (v) VALUES (vec(9)); COMMIT; SELECT count(*) FROM wrong'), 0, "right codes at $level");
+	value(qq{SET default_transaction_isolation = '$level'; CALL sketcher_refresh('items', 'code')});
+	is(value('SELECT count(*) FROM wrong'), 0, "refresh at $level");
+}
+
+# MERGE, where there is one
+SKIP:
+{
+	skip 'MERGE came with PostgreSQL 15', 2 if $node->safe_psql('postgres', 'SHOW server_version_num') < 150000;
+	refresh();
+	$rows = value('SELECT rows FROM learnt');
+	value(q{MERGE INTO items USING generate_series(1, 10) i ON items.id = i * 1000000 + i % 2 * -1000000 * i + i
+		WHEN MATCHED THEN UPDATE SET v = vec(90000 + i) WHEN NOT MATCHED THEN INSERT (v) VALUES (vec(80000 + i))});
+	is(value('SELECT count(*) FROM wrong'), 0, 'MERGE: right codes');
+	refresh();
+	is(value('SELECT rows FROM learnt') - $rows, 10, 'MERGE: all learnt');
+}
+
+# many rows are learnt without anybody asking, and what that needs stays small
+$rows = value('SELECT rows FROM learnt');
+value('INSERT INTO items (v) SELECT vec(100000 + i) FROM generate_series(1, 20000) i');
+ok($node->poll_query_until('postgres', "SELECT rows = $rows + 20000 FROM learnt"), 'a worker learns what was committed');
+$writer->query(q{DO $$ BEGIN FOR i IN 1..10000 LOOP INSERT INTO items (v) VALUES (vec(i)); COMMIT; END LOOP; END $$});
+ok($node->poll_query_until('postgres', "SELECT rows > $rows + 28000 FROM learnt"), 'also single rows');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'unifdiag learner'"), 'the worker leaves');
+cmp_ok(value(q{SELECT pg_total_relation_size('items_code_model') + pg_total_relation_size('items_code_pending')}), '<', 2_000_000, 'the tables stay small');
+refresh();
+is(value('SELECT rows FROM learnt') - $rows, 30000, 'and nothing is lost');
+
+# gone with the table, also while a worker is at it
+value('INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, 5000) i');
+value('DROP TABLE items CASCADE');
+is(value(q{SELECT count(*) FROM pg_class WHERE relname LIKE 'items%'}), 0, 'the table takes all along');
+
+$_->quit foreach @writers;
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|deadlock detected|could not open relation/, 'nothing went wrong behind the scenes');
+done_testing();

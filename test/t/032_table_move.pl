@@ -1,0 +1,137 @@
+# Living in a table that moves: dump and restore, logical replication, pgvector's types.
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('move');
+$node->init(allows_streaming => 'logical');
+$node->append_conf('postgresql.conf', 'fsync = off');
+$node->start;
+my $directory = PostgreSQL::Test::Utils::tempdir();
+my $vec = q{
+	CREATE FUNCTION vec(i int) RETURNS real[] LANGUAGE sql IMMUTABLE
+		AS 'SELECT ARRAY(SELECT sin(i::float8 * k) * (1 + k % 5) FROM generate_series(1, 16) k)::real[]'};
+sub value { my ($sql, $database) = @_; return $node->safe_psql($database // 'postgres', $sql); }
+
+# tables that have been renamed, moved, partitioned; with vectors that still have to be learnt
+$node->safe_psql('postgres', qq{
+	CREATE ROLE keeper;
+	CREATE EXTENSION unifdiag;
+	$vec;
+	CREATE SCHEMA early;
+	CREATE TABLE early.items (gone int, id serial PRIMARY KEY, w real[]);
+	ALTER TABLE early.items DROP COLUMN gone;
+	INSERT INTO early.items (w) SELECT vec(i) FROM generate_series(1, 200) i;
+	SELECT sketcher_attach('early.items', 'w', 'c', 8), sketcher_attach('early.items', 'w', 'd', 4);
+	ALTER SCHEMA early RENAME TO late;
+	ALTER TABLE late.items RENAME TO "Things";
+	ALTER TABLE late."Things" RENAME COLUMN w TO v;
+	ALTER TABLE late."Things" RENAME COLUMN c TO code;
+	GRANT USAGE ON SCHEMA late TO keeper;
+	ALTER TABLE late."Things" OWNER TO keeper;
+	INSERT INTO late."Things" (v) SELECT vec(i) FROM generate_series(201, 210) i;
+	CREATE TABLE parted (id serial, v real[]) PARTITION BY RANGE (id);
+	CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (100);
+	CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (100) TO (100000);
+	INSERT INTO parted (v) SELECT vec(i) FROM generate_series(1, 200) i;
+	SELECT sketcher_attach('parted', 'v', 'code', 8);
+});
+my $digest = q{
+	SELECT md5(string_agg(id || code::text || d::text, ',' ORDER BY id)) FROM late."Things"
+	UNION ALL SELECT md5(string_agg(id || code::text, ',' ORDER BY id)) FROM parted
+	UNION ALL SELECT md5(published::text || learning::text) FROM late.items_c_model
+	UNION ALL SELECT sum(rows)::text FROM late.items_c_pending
+	UNION ALL SELECT string_agg(pg_get_triggerdef(oid), ',' ORDER BY tgname) FROM pg_trigger WHERE tgrelid = 'late."Things"'::regclass
+	UNION ALL SELECT string_agg(tgenabled::text, ',') FROM pg_trigger WHERE tgname LIKE 'zz%'
+};
+my $wrong = q{
+	SELECT (SELECT count(*) FROM late."Things" WHERE code IS DISTINCT FROM sketcher_hash('late.items_c_model'::regclass, v))
+		+ (SELECT count(*) FROM late."Things" WHERE d IS DISTINCT FROM sketcher_hash('late.items_d_model'::regclass, v))
+		+ (SELECT count(*) FROM parted WHERE code IS DISTINCT FROM sketcher_hash('parted_code_model'::regclass, v))};
+my $left = q{SELECT string_agg(relname, ',') FROM pg_class WHERE relname ~ '_model|_pending'};
+my $before = value($digest);
+foreach my $format ('plain', 'custom')
+{
+	my $database = "restored_$format";
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	$node->command_ok([ 'pg_dump', '-F', $format, '-f', "$directory/$format", $node->connstr('postgres') ], "dump as $format");
+	$node->command_ok($format eq 'plain'
+		? [ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', "$directory/$format", $node->connstr($database) ]
+		: [ 'pg_restore', '-e', '-j', '2', '-d', $node->connstr($database), "$directory/$format" ], "restore from $format");
+	is(value($digest, $database), $before, "all is there after restoring from $format");
+	value(q{INSERT INTO late."Things" (v) SELECT vec(i) FROM generate_series(211, 220) i;
+		INSERT INTO parted (v) SELECT vec(i) FROM generate_series(211, 220) i}, $database);
+	is(value($wrong, $database), 0, "rows inserted after restoring from $format have right codes");
+	value(q{CALL sketcher_refresh('late."Things"', 'code'); CALL sketcher_refresh('late."Things"', 'd'); CALL sketcher_refresh('parted', 'code')}, $database)
+	  if $format eq 'plain';
+	is(value($wrong, $database), 0, "refresh after restoring from $format");
+	is(value('SELECT (sketcher_info(learning)).rows FROM late.items_c_model', $database), $format eq 'plain' ? 220 : 200, "rows learnt after restoring from $format");
+	value(q{DROP TABLE late."Things", parted}, $database);
+	is(value($left, $database), '', "the tables take all along after restoring from $format");
+}
+
+# Restored, refreshed without an insert, dropped; and a detach right after restoring.
+$node->safe_psql('postgres', 'CREATE DATABASE again');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', "$directory/plain", $node->connstr('again') ], 'restore again');
+value(q{CALL sketcher_refresh('parted', 'code'); SELECT sketcher_detach('late."Things"', 'd'); CALL sketcher_refresh('late."Things"', 'code')}, 'again');
+is(value(q{SELECT string_agg(relowner::regrole::text, ',') FROM pg_class WHERE relname LIKE 'items_c%' AND relkind = 'r'}, 'again'), 'keeper,keeper', 'the new owner of the table owns the model after a refresh');
+value(q{DROP TABLE late."Things", parted}, 'again');
+is(value($left, 'again'), '', 'nothing is left behind');
+
+# Logical replication: an attached column of the subscriber has codes of the subscriber's model, and
+# learns; without, it has the codes that come.
+my $subscriber = PostgreSQL::Test::Cluster->new('subscriber');
+$subscriber->init;
+$subscriber->append_conf('postgresql.conf', 'fsync = off');
+$subscriber->start;
+$node->safe_psql('postgres', q{
+	CREATE TABLE sent (id int PRIMARY KEY, v real[], code bithash(8));
+	INSERT INTO sent SELECT i, vec(i) FROM generate_series(1, 100) i;
+	SELECT sketcher_attach('sent', 'v', 'code', 8);
+	CREATE TABLE sent_too (LIKE sent INCLUDING ALL);
+	INSERT INTO sent_too SELECT * FROM sent;
+	CREATE PUBLICATION p FOR TABLE sent, sent_too});
+$subscriber->safe_psql('postgres', qq{
+	CREATE EXTENSION unifdiag;
+	$vec;
+	CREATE TABLE sent (id int PRIMARY KEY, v real[], code bithash(8));
+	CREATE TABLE sent_too (LIKE sent INCLUDING ALL);
+	SELECT sketcher_attach('sent', 'v', 'code', 8, seed => 7, rotation => 'random');
+	CREATE SUBSCRIPTION s CONNECTION '@{[ $node->connstr ]} dbname=postgres' PUBLICATION p});
+$subscriber->poll_query_until('postgres', q{SELECT count(*) = 2 FROM pg_subscription_rel WHERE srsubstate = 'r'}) or die 'no initial copy';
+$subscriber->safe_psql('postgres', q{CALL sketcher_refresh('sent', 'code')});
+value(q{INSERT INTO sent SELECT i, vec(i) FROM generate_series(101, 150) i; UPDATE sent SET v = vec(id + 1) WHERE id <= 5; INSERT INTO sent_too SELECT * FROM sent WHERE id > 100});
+$node->wait_for_catchup('s');
+$subscriber->safe_psql('postgres', q{CALL sketcher_refresh('sent', 'code')});
+is($subscriber->safe_psql('postgres', q{SELECT count(*) FROM sent WHERE code IS DISTINCT FROM sketcher_hash('sent_code_model'::regclass, v)}), 0, 'subscriber: codes of its own model');
+is($subscriber->safe_psql('postgres', q{SELECT (sketcher_info(learning)).rows FROM sent_code_model}), 155, 'subscriber: learns what comes');
+my $codes = q{SELECT md5(string_agg(id || code::text, ',' ORDER BY id)) FROM sent_too};
+is($subscriber->safe_psql('postgres', $codes), value($codes), 'a column that is not attached has the codes that come');
+$subscriber->safe_psql('postgres', 'DROP SUBSCRIPTION s');
+$subscriber->stop;
+
+# pgvector
+SKIP:
+{
+	skip 'pgvector is not available in this server', 4
+	  unless value(q{SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'});
+	value(q{
+		CREATE EXTENSION vector;
+		CREATE TABLE embeddings (id int, v vector(16), h halfvec(16));
+		INSERT INTO embeddings SELECT i, vec(i), vec(i)::vector::halfvec FROM generate_series(1, 200) i;
+		SELECT sketcher_attach('embeddings', 'v', 'code', 8), sketcher_attach('embeddings', 'h', 'half', 8);
+		INSERT INTO embeddings SELECT i, vec(i), vec(i)::vector::halfvec FROM generate_series(201, 300) i;
+		CALL sketcher_refresh('embeddings', 'code'); CALL sketcher_refresh('embeddings', 'half')});
+	is(value(q{SELECT count(*) FROM embeddings WHERE code IS DISTINCT FROM sketcher_hash('embeddings_code_model'::regclass, v)}), 0, 'vector: right codes');
+	is(value(q{SELECT count(*) FROM embeddings WHERE half IS DISTINCT FROM sketcher_hash('embeddings_half_model'::regclass, h::real[])}), 0, 'halfvec: right codes');
+	is(value(q{SELECT (sketcher_info(learning)).rows FROM embeddings_code_model UNION ALL SELECT (sketcher_info(learning)).rows FROM embeddings_half_model}), "300\n300", 'all learnt');
+	value('DROP TABLE embeddings');
+	is(value($left . q{ AND relname LIKE 'embed%'}), '', 'and gone');
+}
+
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC/, 'nothing went wrong behind the scenes');
+done_testing();
