@@ -55,6 +55,14 @@ EXPLAIN (COSTS off) SELECT id FROM items ORDER BY code <~> code(1), code <~> cod
 SELECT array_agg(d) = (SELECT array_agg(d) FROM (SELECT (code <~> code(1), code <~> code(2)) AS d FROM items ORDER BY 1 LIMIT 50) hand) AS same
 FROM (SELECT (code <~> code(1), code <~> code(2)) AS d FROM items ORDER BY code <~> code(1), code <~> code(2) LIMIT 50) q;
 RESET enable_sort;
+-- combined with another index
+SET enable_indexscan = off;
+EXPLAIN (COSTS off) SELECT count(*) FROM items WHERE hamming_within(code, code(1), 22) AND id < 2000;
+SELECT count(*) FROM items WHERE hamming_within(code, code(1), 22) AND id < 2000;
+SET enable_bitmapscan = off;
+SELECT count(*) FROM items WHERE hamming_within(code, code(1), 22) AND id < 2000;
+RESET enable_indexscan;
+RESET enable_bitmapscan;
 -- as the operator that the condition becomes
 SELECT id FROM items WHERE code <@ hamming_ball(code(9), 3);
 SELECT '(0101,2)'::hamming_ball, '0111'::bithash <@ '(0101,1)'::hamming_ball AS inside, '0011'::bithash <@ '(0101,1)' AS outside;

@@ -35,6 +35,12 @@ $node->start;
 is($node->safe_psql('postgres', q{SELECT count(*) FROM unlogged}), '0', 'an unlogged table after a crash');
 is($node->safe_psql('postgres', q{SELECT bits, codes, pages FROM hamming_info('unlogged_code')}), '|0|1', 'and its index');
 $node->safe_psql('postgres', q{INSERT INTO unlogged SELECT random_code(64) FROM generate_series(1, 2000); SELECT hamming_check('unlogged_code')});
+
+# an index that moves to another tablespace
+my $directory = PostgreSQL::Test::Utils::tempdir();
+$node->safe_psql('postgres', "CREATE TABLESPACE elsewhere LOCATION '$directory'");
+$node->safe_psql('postgres', 'ALTER INDEX long_code SET TABLESPACE elsewhere; CREATE INDEX ON short USING hamming (code) TABLESPACE elsewhere');
+HammingLoad::is_sound($node, 'indexes in another tablespace');
 $node->stop;
 
 done_testing();
