@@ -32,8 +32,8 @@
 /* soft bits are s(p) = q / sqrt(1 + q^2), q = STEEPNESS p, where p has a variance near 1 */
 #define STEEPNESS 2.0F
 
-/* rows i, j are near if their distance is less than that of a row's second neighbour, mostly */
-#define NEIGHBOUR 2
+/* numbers that are looked at side by side */
+#define LANES 8
 
 /* what is added to the weights of a graph, as a share of their mean, before it is inverted */
 #define RIDGE 1e-9
@@ -106,34 +106,46 @@ batch_free(Batch *batch)
 	math_free(batch->gradient);
 }
 
-/* The squared distance of a row from its NEIGHBOUR-th nearest. */
-static float
-neighbour_distance(const float *distances, int rows, int row)
+/* Keeps the least two of three numbers. */
+static inline void
+keep_least(float *first, float *second, float number)
 {
-	float nearest[NEIGHBOUR];
+	const float farther = number > *first ? number : *first;
 
-	for (int k = 0; k < NEIGHBOUR; k++)
-		nearest[k] = INFINITY;
-	for (int j = 0; j < rows; j++)
-	{
-		float candidate = distances[j];
-
-		for (int k = 0; k < NEIGHBOUR && j != row; k++)
-		{
-			if (candidate < nearest[k])
-			{
-				const float farther = nearest[k];
-
-				nearest[k] = candidate;
-				candidate = farther;
-			}
-		}
-	}
-	return nearest[NEIGHBOUR - 1];
+	*first = number < *first ? number : *first;
+	*second = farther < *second ? farther : *second;
 }
 
-/* Which pairs are near: nearer than a row's NEIGHBOUR-th neighbour is on average. */
-static void
+/*
+ * A row's second least distance; first among every LANES-th, so that the compiler can use wide
+ * registers.
+ */
+WIDE static float
+second_least(const float *distances, int rows)
+{
+	float first[LANES];
+	float second[LANES];
+	int	  j = 0;
+
+	for (int l = 0; l < LANES; l++)
+		first[l] = second[l] = INFINITY;
+	for (; j + LANES <= rows; j += LANES)
+	{
+		for (int l = 0; l < LANES; l++)
+			keep_least(&first[l], &second[l], distances[j + l]);
+	}
+	for (; j < rows; j++)
+		keep_least(&first[0], &second[0], distances[j]);
+	for (int l = 1; l < LANES; l++)
+	{
+		keep_least(&first[0], &second[0], first[l]);
+		keep_least(&first[0], &second[0], second[l]);
+	}
+	return second[0];
+}
+
+/* Which pairs are near: nearer than a row's second neighbour is on average. */
+WIDE static void
 find_near(Batch *batch)
 {
 	const int rows = batch->rows;
@@ -150,17 +162,12 @@ find_near(Batch *batch)
 
 		for (int j = 0; j < rows; j++)
 			distances[j] += squares[i] + squares[j];
-		threshold += (double) neighbour_distance(distances, rows, i) / rows;
+		/* a row is not its own neighbour */
+		distances[i] = INFINITY;
+		threshold += (double) second_least(distances, rows) / rows;
 	}
-	for (int i = 0; i < rows; i++)
-	{
-		for (int j = 0; j < rows; j++)
-		{
-			float *near = batch->near + (size_t) i * (size_t) rows + j;
-
-			*near = i != j && *near <= (float) threshold ? 1.0F : 0.0F;
-		}
-	}
+	for (size_t i = 0; i < (size_t) rows * (size_t) rows; i++)
+		batch->near[i] = batch->near[i] <= (float) threshold ? 1.0F : 0.0F;
 	math_free(squares);
 }
 
@@ -223,7 +230,7 @@ compute_affinities(Batch *batch)
  * the near pairs, s and t the sums of affinities over near and over all.  Rows without a near
  * one do not count.
  */
-static void
+WIDE static void
 compute_pulls(Batch *batch)
 {
 	const int rows = batch->rows;

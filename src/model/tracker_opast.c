@@ -119,11 +119,51 @@ block_free(Block *block)
 	math_free(block->shift);
 }
 
+/* The products of two rows with themselves and with each other. */
+typedef struct Products
+{
+	double yy;
+	double yz;
+	double zz;
+} Products;
+
+WIDE static Products
+multiply_pair(const double *y, const double *z, int n)
+{
+	Double4	 yy = {0.0};
+	Double4	 yz = {0.0};
+	Double4	 zz = {0.0};
+	Products products;
+	int		 i = 0;
+
+	for (; i + 4 <= n; i += 4)
+	{
+		Double4 some_y;
+		Double4 some_z;
+
+		memcpy(&some_y, y + i, sizeof(some_y));
+		memcpy(&some_z, z + i, sizeof(some_z));
+		yy += some_y * some_y;
+		yz += some_y * some_z;
+		zz += some_z * some_z;
+	}
+	products.yy = sum4(&yy);
+	products.yz = sum4(&yz);
+	products.zz = sum4(&zz);
+	for (; i < n; i++)
+	{
+		products.yy += y[i] * y[i];
+		products.yz += y[i] * z[i];
+		products.zz += z[i] * z[i];
+	}
+	return products;
+}
+
 /*
  * One row's turn, in bits-sized arithmetic: the gain z, the inverse, and what the row
  * changes in the products of the rows after it.
  */
-static void
+WIDE static void
 step(Model *model, Block *block, int t)
 {
 	const int	 bits = model->config.bits;
@@ -134,6 +174,7 @@ step(Model *model, Block *block, int t)
 	double		*v = block->v_exact + (size_t) t * (size_t) bits;
 	float		*v_single = block->v + (size_t) t * (size_t) bits;
 	const int	 later = block->rows - t - 1;
+	Products	 pair;
 	double		 gamma;
 	double		 z_length;
 	double		 residual;
@@ -144,7 +185,8 @@ step(Model *model, Block *block, int t)
 	for (int i = 0; i < bits; i++)
 		y[i] = products[i];
 	multiply_vector_d(false, bits, bits, 1.0 / forgetting, model->inverse, y, 0.0, z);
-	gamma = 1.0 / (1.0 + dot_d(bits, y, z));
+	pair = multiply_pair(y, z, bits);
+	gamma = 1.0 / (1.0 + pair.yz);
 	if (forgetting != 1.0)
 	{
 		for (size_t i = 0; i < (size_t) bits * (size_t) bits; i++)
@@ -152,8 +194,8 @@ step(Model *model, Block *block, int t)
 	}
 	add_outer_d(bits, bits, -gamma, z, z, model->inverse);
 
-	z_length = sqrt(dot_d(bits, z, z));
-	residual = model->norms[t] - dot_d(bits, y, y);
+	z_length = sqrt(pair.zz);
+	residual = model->norms[t] - pair.yy;
 	if (residual < MIN_SQUARED_RESIDUAL * model->norms[t])
 		residual = 0.0;
 	/* with z one long, and what z multiplies longer by as much, nothing overflows */
