@@ -36,11 +36,11 @@ nearest(const uint64_t *codes, size_t count, size_t words, const uint64_t *query
 int
 main(int argc, char **argv)
 {
-	const size_t	  words = argc == 3 ? strtoul(argv[1], NULL, 10) / 64 : 0;
-	FILE			 *file = words > 0 ? fopen(argv[2], "rb") : NULL;
-	double			  best = 1e300;
-	uint64_t		 *codes;
-	size_t			  count;
+	const size_t words = argc == 3 ? strtoul(argv[1], NULL, 10) / 64 : 0;
+	FILE		*file = words > 0 ? fopen(argv[2], "rb") : NULL;
+	double		 best = 1e300;
+	uint64_t	*codes;
+	size_t		 count;
 
 	if (file == NULL || fseek(file, 0, SEEK_END) != 0)
 	{
