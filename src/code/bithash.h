@@ -16,6 +16,8 @@
 
 #include "fmgr.h"
 
+#include "../compat.h"
+
 #define BITHASH_MAX_BITS 64000
 
 typedef struct BitHash
