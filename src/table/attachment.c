@@ -29,7 +29,6 @@
 /* SQL's own advisory locks have 1 or 2 here */
 #define ADVISORY_CLASS 3
 
-extern PGDLLEXPORT Datum bithash_in(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sketcher_in(PG_FUNCTION_ARGS);
 
 static const struct
