@@ -45,6 +45,9 @@ choose_block_size(const ModelConfig *config)
 	const double work = 6.0 * config->bits * config->dims;
 	const double rows = fmin(fmin(BLOCK_ROWS, BLOCK_WORK / work), model_memory(config));
 
+	/* what learns nothing of the rows but mean and scatter has no use for blocks */
+	if (config->tracker->learn == NULL)
+		return 1;
 	if (config->tracker->block_size != NULL)
 		return config->tracker->block_size(config);
 	return rows < 1.0 ? 1 : (int) rows;
@@ -308,7 +311,8 @@ take_waiting_rows(Model *model)
 {
 	if (model->waiting == 0)
 		return;
-	model->config.tracker->learn(model);
+	if (model->config.tracker->learn != NULL)
+		model->config.tracker->learn(model);
 	model->waiting = 0;
 }
 

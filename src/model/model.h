@@ -72,7 +72,7 @@ struct Tracker
 	bool		random;	 /* the basis is, from the seed: no covariance, nothing to rotate */
 	bool		patient; /* takes rows in by full blocks only; they wait in the stored form too */
 	bool		shrinks; /* the variance of the first direction left out is taken from all */
-	/* takes the waiting rows in */
+	/* takes the waiting rows in; NULL if only their mean and scatter count */
 	void (*learn)(Model *model);
 	/* makes what the seed determines; NULL if nothing is */
 	void (*start)(Model *model);

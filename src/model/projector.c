@@ -43,6 +43,17 @@ struct Projector
 	double		*bounds;	 /* how far each may be from the exact one */
 };
 
+/* Four of the differences between a row and the mean. */
+static inline void
+load_differences(Double4 *to, const float *row, const double *mean)
+{
+	Double4 centre;
+
+	load4(to, row);
+	memcpy(&centre, mean, sizeof(centre));
+	*to -= centre;
+}
+
 WIDE static double
 squared_distance(const float *row, const double *mean, int dims)
 {
@@ -52,13 +63,10 @@ squared_distance(const float *row, const double *mean, int dims)
 
 	for (; k + 4 <= dims; k += 4)
 	{
-		Double4 difference;
-		Double4 centre;
+		Double4 differences;
 
-		load4(&difference, row + k);
-		memcpy(&centre, mean + k, sizeof(centre));
-		difference -= centre;
-		sums += difference * difference;
+		load_differences(&differences, row + k, mean + k);
+		sums += differences * differences;
 	}
 	for (; k < dims; k++)
 		rest += (row[k] - mean[k]) * (row[k] - mean[k]);
@@ -106,14 +114,12 @@ exact_projection(const float *direction, const float *row, const double *mean, i
 
 	for (; k + 4 <= dims; k += 4)
 	{
-		Double4 difference;
-		Double4 centre;
+		Double4 differences;
 		Double4 weights;
 
-		load4(&difference, row + k);
+		load_differences(&differences, row + k, mean + k);
 		load4(&weights, direction + k);
-		memcpy(&centre, mean + k, sizeof(centre));
-		sums += weights * (difference - centre);
+		sums += weights * differences;
 	}
 	for (; k < dims; k++)
 		rest += direction[k] * (row[k] - mean[k]);

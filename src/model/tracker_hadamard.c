@@ -113,27 +113,11 @@ expand(const Model *model, float *basis)
 	math_free(x);
 }
 
-/* Mean and scatter are kept by the model. */
-static void
-learn(Model *model)
-{
-	(void) model;
-}
-
-static int
-block_size(const ModelConfig *config)
-{
-	(void) config;
-	return 1;
-}
-
 const Tracker tracker_hadamard = {
 	.name = "hadamard",
 	.random = true,
-	.learn = learn,
 	.start = start,
 	.project = project,
 	.expand = expand,
 	.basis_size = basis_size,
-	.block_size = block_size,
 };

@@ -32,24 +32,8 @@ start(Model *model)
 	}
 }
 
-/* Mean and scatter are kept by the model. */
-static void
-learn(Model *model)
-{
-	(void) model;
-}
-
-static int
-block_size(const ModelConfig *config)
-{
-	(void) config;
-	return 1;
-}
-
 const Tracker tracker_lsh = {
 	.name = "lsh",
 	.random = true,
-	.learn = learn,
 	.start = start,
-	.block_size = block_size,
 };

@@ -42,59 +42,65 @@ static HTAB *known_links = NULL;
 /* a link was recorded by the running transaction, which may still roll back */
 static bool links_recorded = false;
 
-/* Does a dependency between the two exist? */
-static bool
-depends(Oid class, Oid object, Oid on_relation, int on_column)
+/* What an object depends on: copies of pg_depend's rows, in the current memory context. */
+static List *
+dependencies_of(Oid class, Oid object)
 {
 	Relation	catalog = table_open(DependRelationId, AccessShareLock);
+	List	   *dependencies = NIL;
 	ScanKeyData key[2];
 	SysScanDesc scan;
 	HeapTuple	tuple;
-	bool		found = false;
 
 	ScanKeyInit(&key[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(class));
 	ScanKeyInit(&key[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(object));
 	scan = systable_beginscan(catalog, DependDependerIndexId, true, NULL, 2, key);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		Form_pg_depend dependency = (Form_pg_depend) GETSTRUCT(tuple);
+		Form_pg_depend copy = palloc(sizeof(FormData_pg_depend));
 
-		found = dependency->refclassid == RelationRelationId &&
-				dependency->refobjid == on_relation && dependency->refobjsubid == on_column;
+		*copy = *(Form_pg_depend) GETSTRUCT(tuple);
+		dependencies = lappend(dependencies, copy);
 	}
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
-	return found;
+	return dependencies;
+}
+
+/* Does a dependency between the two exist? */
+static bool
+depends(Oid class, Oid object, Oid on_relation, int on_column)
+{
+	ListCell *cell;
+
+	foreach (cell, dependencies_of(class, object))
+	{
+		Form_pg_depend dependency = lfirst(cell);
+
+		if (dependency->refclassid == RelationRelationId && dependency->refobjid == on_relation &&
+			dependency->refobjsubid == on_column)
+			return true;
+	}
+	return false;
 }
 
 /* The model table that a trigger depends on: the only table but its own. */
 static Oid
 dependency_of_trigger(Oid trigger, Oid trigger_table)
 {
-	Relation	catalog = table_open(DependRelationId, AccessShareLock);
-	ScanKeyData key[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	Oid			model = InvalidOid;
+	ListCell *cell;
 
-	ScanKeyInit(&key[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(TriggerRelationId));
-	ScanKeyInit(&key[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(trigger));
-	scan = systable_beginscan(catalog, DependDependerIndexId, true, NULL, 2, key);
-	while (!OidIsValid(model) && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	foreach (cell, dependencies_of(TriggerRelationId, trigger))
 	{
-		Form_pg_depend dependency = (Form_pg_depend) GETSTRUCT(tuple);
+		Form_pg_depend dependency = lfirst(cell);
 
 		if (dependency->refclassid == RelationRelationId && dependency->refobjid != trigger_table &&
 			dependency->deptype == DEPENDENCY_NORMAL)
-			model = dependency->refobjid;
+			return dependency->refobjid;
 	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return model;
+	return InvalidOid;
 }
 
 static void
