@@ -91,6 +91,7 @@ REGRESS = \
 REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 ISOLATION = \
+	build_scan \
 	insert_scan \
 	insert_vacuum \
 	vacuum_scan

@@ -91,60 +91,88 @@ any_below(const __m256i *sums, __m256i bounds)
 	return _mm256_movemask_epi8(_mm256_cmpgt_epi32(bounds, least)) != 0;
 }
 
-/* Appends the positions of a group's codes whose distances are below the bounds. */
+/* Appends those codes of a group whose distances are below the bounds. */
 TARGET static inline __attribute__((always_inline)) size_t
-append_group(const __m256i *sums, __m256i bounds, size_t first, uint16_t *matches, size_t nmatches)
+append_group(const __m256i *sums, __m256i bounds, size_t first, Candidate *candidates,
+			 size_t found)
 {
-	unsigned found = 0;
+	/* for each set of four lanes, their lower halves, closed up */
+	static const uint32_t close_up[16][4] = {
+		{0},	   {0},		  {2},		 {0, 2},	{4},	   {0, 4},	  {2, 4},	 {0, 2, 4},
+		{6},	   {0, 6},	  {2, 6},	 {0, 2, 6}, {4, 6},	   {0, 4, 6}, {2, 4, 6}, {0, 2, 4, 6}};
+	__m256i positions =
+		_mm256_add_epi64(_mm256_set1_epi64x((long long) first), _mm256_setr_epi64x(0, 1, 2, 3));
 
 	for (unsigned i = 0; i < GROUP / 4; i++)
 	{
-		const __m256i below = _mm256_cmpgt_epi64(bounds, sums[i]);
+		const __m256i  below = _mm256_cmpgt_epi64(bounds, sums[i]);
+		const unsigned near = (unsigned) _mm256_movemask_pd(_mm256_castsi256_pd(below));
+		const __m256i  lanes =
+			_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) close_up[near]));
+		/* position and distance as they are in a Candidate */
+		const __m256i both = _mm256_or_si256(positions, _mm256_slli_epi64(sums[i], 16));
 
-		found |= (unsigned) _mm256_movemask_pd(_mm256_castsi256_pd(below)) << 4 * i;
+		_mm_storeu_si128((__m128i *) (candidates + found),
+						 _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(both, lanes)));
+		found += (size_t) __builtin_popcount(near);
+		positions = _mm256_add_epi64(positions, _mm256_set1_epi64x(4));
 	}
-	for (; found != 0; found &= found - 1)
-		matches[nmatches++] = (uint16_t) (first + (size_t) __builtin_ctz(found));
-	return nmatches;
+	return found;
 }
 
 /*
- * Sixteen codes a turn: only their least distance is compared with the radius, because in a
- * search nearly all groups hold no match.
+ * The candidates among codes from..to-1, whole groups.  If the first columns are all there
+ * are, only a group's least distance is looked at, because nearly all groups hold no match;
+ * else each code's, without a branch: the CPU could not guess it.
  */
+TARGET static inline __attribute__((always_inline)) size_t
+find_candidates(const uint8_t *const *columns, size_t first, size_t from, size_t to,
+				const uint64_t *query, __m256i bounds, bool rare, Candidate *candidates)
+{
+	size_t found = 0;
+
+	for (size_t i = from; i < to; i += GROUP)
+	{
+		__m256i sums[GROUP / 4] = {_mm256_setzero_si256(), _mm256_setzero_si256(),
+								   _mm256_setzero_si256(), _mm256_setzero_si256()};
+
+		_mm_prefetch((const char *) (columns[0] + 8 * i + PREFETCH), _MM_HINT_T0);
+		_mm_prefetch((const char *) (columns[0] + 8 * i + PREFETCH + 64), _MM_HINT_T0);
+		for (size_t column = 0; column < first; column++)
+			add_distances(sums, columns[column] + 8 * i, query[column]);
+		if (!rare || any_below(sums, bounds))
+			found = append_group(sums, bounds, i, candidates, found);
+	}
+	return found;
+}
+
 TARGET static size_t
 within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
 	   uint32_t radius, uint16_t *matches)
 {
 	const uint32_t bound = radius < 64000 ? radius : 64000;
 	const __m256i  bounds = _mm256_set1_epi64x((long long) bound + 1);
+	const size_t   first = columns_to_start(ncolumns, bound);
+	const size_t   whole = count - count % GROUP;
+	Candidate	   candidates[BLOCK + GROUP];
 	size_t		   nmatches = 0;
-	size_t		   i = 0;
 
-	for (; i + GROUP <= count; i += GROUP)
+	for (size_t from = 0; from < whole; from += BLOCK)
 	{
-		const uint8_t *group = columns[0] + 8 * i;
-		size_t		   column = 1;
-		__m256i		   sums[GROUP / 4] = {_mm256_setzero_si256(), _mm256_setzero_si256(),
-										  _mm256_setzero_si256(), _mm256_setzero_si256()};
+		const size_t to = whole - from > BLOCK ? from + BLOCK : whole;
+		size_t		 found;
 
-		if (i + PREFETCH / 8 < count)
-		{
-			_mm_prefetch((const char *) (group + PREFETCH), _MM_HINT_T0);
-			_mm_prefetch((const char *) (group + PREFETCH + 64), _MM_HINT_T0);
-		}
-
-		add_distances(sums, group, query[0]);
-		for (; column < ncolumns; column++)
-		{
-			if (worth_asking(column, bound) && !any_below(sums, bounds))
-				break;
-			add_distances(sums, columns[column] + 8 * i, query[column]);
-		}
-		if (column == ncolumns && any_below(sums, bounds))
-			nmatches = append_group(sums, bounds, i, matches, nmatches);
+		/* the compiler makes a loop of its own for each constant */
+		if (ncolumns == 1)
+			found = find_candidates(columns, 1, from, to, query, bounds, true, candidates);
+		else if (first == ncolumns)
+			found = find_candidates(columns, ncolumns, from, to, query, bounds, true, candidates);
+		else
+			found = find_candidates(columns, first, from, to, query, bounds, false, candidates);
+		nmatches = append_candidates(columns, first, ncolumns, query, bound, candidates, found,
+									 matches, nmatches);
 	}
-	return append_matches(columns, ncolumns, i, count, query, bound, matches, nmatches);
+	return append_matches(columns, ncolumns, whole, count, query, bound, matches, nmatches);
 }
 
 static bool

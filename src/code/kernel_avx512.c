@@ -11,7 +11,7 @@
 
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512vpopcntdq")))
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vpopcntdq,popcnt")))
 
 TARGET static uint32_t
 distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
@@ -35,36 +35,87 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 	return (uint32_t) _mm512_reduce_add_epi64(sums);
 }
 
-/* the distances of eight codes' words in one column; those outside of lanes are not read */
-TARGET static inline __m512i
-distances(const uint8_t *words, __mmask8 lanes, uint64_t query)
+/* The distances of eight codes' words in one column; those outside of lanes are not read. */
+TARGET static inline __attribute__((always_inline)) __m512i
+distances(const uint8_t *words, __mmask8 lanes, __m512i queries)
 {
-	const __m512i queries = _mm512_set1_epi64((long long) query);
-
 	return _mm512_popcnt_epi64(_mm512_xor_si512(queries, _mm512_maskz_loadu_epi64(lanes, words)));
+}
+
+/*
+ * The candidates among codes from..to-1.  If the first columns are all there are, hardly any
+ * code is one, and a branch that nearly never happens passes over the others; else eight
+ * candidates are written in any case, whatever their number: the CPU could not guess the
+ * branch.
+ */
+TARGET static inline __attribute__((always_inline)) size_t
+find_candidates(const uint8_t *const *columns, size_t first, size_t from, size_t to,
+				const uint64_t *query, uint32_t radius, bool rare, Candidate *candidates)
+{
+	const __m512i bounds = _mm512_set1_epi64((long long) radius);
+	const __m512i query0 = _mm512_set1_epi64((long long) query[0]);
+	const __m512i query1 = _mm512_set1_epi64((long long) query[first > 1 ? 1 : 0]);
+	const __m512i query2 = _mm512_set1_epi64((long long) query[first > 2 ? 2 : 0]);
+	const __m512i query3 = _mm512_set1_epi64((long long) query[first > 3 ? 3 : 0]);
+	__m512i		  positions = _mm512_add_epi64(_mm512_set1_epi64((long long) from),
+											   _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+	size_t		  found = 0;
+
+	for (size_t i = from; i < to; i += 8)
+	{
+		const __mmask8 lanes = (__mmask8) (to - i >= 8 ? 0xff : 0xff >> (8 - (to - i)));
+		__m512i		   sums = distances(columns[0] + 8 * i, lanes, query0);
+		__mmask8	   near;
+
+		if (first > 1)
+			sums = _mm512_add_epi64(sums, distances(columns[1] + 8 * i, lanes, query1));
+		if (first > 2)
+			sums = _mm512_add_epi64(sums, distances(columns[2] + 8 * i, lanes, query2));
+		if (first > 3)
+			sums = _mm512_add_epi64(sums, distances(columns[3] + 8 * i, lanes, query3));
+		for (size_t column = 4; column < first; column++)
+			sums = _mm512_add_epi64(sums,
+									distances(columns[column] + 8 * i, lanes,
+											  _mm512_set1_epi64((long long) query[column])));
+		near = _mm512_mask_cmple_epu64_mask(lanes, sums, bounds);
+		if (!rare || near != 0)
+		{
+			/* position and distance as they are in a Candidate, and the near ones first */
+			const __m512i both = _mm512_or_si512(positions, _mm512_slli_epi64(sums, 16));
+			const __m512i packed = _mm512_maskz_compress_epi64(near, both);
+
+			_mm256_storeu_si256((__m256i *) (candidates + found), _mm512_cvtepi64_epi32(packed));
+			found += (size_t) __builtin_popcount(near);
+		}
+		positions = _mm512_add_epi64(positions, _mm512_set1_epi64(8));
+	}
+	return found;
 }
 
 TARGET static size_t
 within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
 	   uint32_t radius, uint16_t *matches)
 {
-	const __m512i bounds = _mm512_set1_epi64((long long) radius);
-	size_t		  nmatches = 0;
+	const size_t first = columns_to_start(ncolumns, radius);
+	Candidate	 candidates[BLOCK + 8];
+	size_t		 nmatches = 0;
 
-	for (size_t i = 0; i < count; i += 8)
+	for (size_t from = 0; from < count; from += BLOCK)
 	{
-		const __mmask8 lanes = (__mmask8) (count - i >= 8 ? 0xff : 0xff >> (8 - (count - i)));
-		__m512i		   sums = distances(columns[0] + 8 * i, lanes, query[0]);
-		unsigned	   found = _mm512_mask_cmple_epu64_mask(lanes, sums, bounds);
+		const size_t to = count - from > BLOCK ? from + BLOCK : count;
+		size_t		 found;
 
-		for (size_t column = 1; column < ncolumns && found != 0; column++)
-		{
-			sums = _mm512_add_epi64(sums, distances(columns[column] + 8 * i, lanes, query[column]));
-			if (column + 1 == ncolumns || worth_asking(column + 1, radius))
-				found = _mm512_mask_cmple_epu64_mask(lanes, sums, bounds);
-		}
-		for (; found != 0; found &= found - 1)
-			matches[nmatches++] = (uint16_t) (i + (size_t) __builtin_ctz(found));
+		/* a loop of its own for what is common */
+		if (ncolumns == 1)
+			found = find_candidates(columns, 1, from, to, query, radius, true, candidates);
+		else if (first == ncolumns)
+			found = find_candidates(columns, first, from, to, query, radius, true, candidates);
+		else if (first == 3)
+			found = find_candidates(columns, 3, from, to, query, radius, false, candidates);
+		else
+			found = find_candidates(columns, first, from, to, query, radius, false, candidates);
+		nmatches = append_candidates(columns, first, ncolumns, query, radius, candidates, found,
+									 matches, nmatches);
 	}
 	return nmatches;
 }

@@ -66,8 +66,9 @@ static size_t
 within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
 	   uint32_t radius, uint16_t *matches)
 {
-	size_t nmatches = 0;
-	size_t i = 0;
+	const size_t start = columns_to_start(ncolumns, radius);
+	size_t		 nmatches = 0;
+	size_t		 i = 0;
 
 	for (; i + 8 <= count; i += 8)
 	{
@@ -76,7 +77,7 @@ within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint6
 
 		for (; column < ncolumns; column++)
 		{
-			if (worth_asking(column, radius) && vminvq_u16(sums) > radius)
+			if (column >= start && vminvq_u16(sums) > radius)
 				break;
 			sums = vaddw_u8(sums, distances(columns[column] + 8 * i, query[column]));
 		}

@@ -68,10 +68,12 @@ load_word(const uint8_t *from, size_t nbytes)
  * Codes unrelated to a query differ from it in about half of their bits.  Whether codes are
  * too far away is asked as soon as that many have been seen: earlier, the answer is no.
  */
-static inline bool
-worth_asking(size_t columns_seen, uint32_t radius)
+static inline size_t
+columns_to_start(size_t ncolumns, uint32_t radius)
 {
-	return columns_seen * 28 > radius;
+	const size_t columns = (radius + 24) / 28 + 1;
+
+	return columns < ncolumns ? columns : ncolumns;
 }
 
 /*
@@ -91,6 +93,47 @@ append_matches(const uint8_t *const *columns, size_t ncolumns, size_t from, size
 			sum += (uint32_t) __builtin_popcountll(load_word(columns[column] + 8 * i, 8) ^
 												   query[column]);
 		/* without a branch: write always, count only matches */
+		matches[nmatches] = (uint16_t) i;
+		nmatches += sum <= radius;
+	}
+	return nmatches;
+}
+
+/*
+ * How the widest kernels look at codes of several columns: a block of codes in their first
+ * columns, without a branch for each, and then only the candidates that leaves in the others.
+ */
+#define BLOCK 256
+
+/* A code that is near enough in its first columns: its position, and its distance there. */
+typedef struct Candidate
+{
+	uint16_t position;
+	uint16_t distance;
+} Candidate;
+
+/*
+ * Appends to the matches those candidates that are near enough in the other columns as well.
+ * Four columns at a time: by ones, each code would end at another, which no CPU can guess.
+ */
+static inline __attribute__((always_inline)) size_t
+append_candidates(const uint8_t *const *columns, size_t first, size_t ncolumns,
+				  const uint64_t *query, uint32_t radius, const Candidate *candidates,
+				  size_t ncandidates, uint16_t *matches, size_t nmatches)
+{
+	for (size_t k = 0; k < ncandidates; k++)
+	{
+		const size_t i = candidates[k].position;
+		uint32_t	 sum = candidates[k].distance;
+
+		for (size_t column = first; column < ncolumns && sum <= radius;)
+		{
+			const size_t end = column + 4 < ncolumns ? column + 4 : ncolumns;
+
+			for (; column < end; column++)
+				sum += (uint32_t) __builtin_popcountll(load_word(columns[column] + 8 * i, 8) ^
+													   query[column]);
+		}
 		matches[nmatches] = (uint16_t) i;
 		nmatches += sum <= radius;
 	}

@@ -26,6 +26,7 @@
 typedef struct BuildState
 {
 	Relation	   index;
+	IndexInfo	  *info;
 	MemoryContext  context; /* for some rows */
 	int			   nbits;	/* 0 until there is a code */
 	HammingLayout  layouts[2];
@@ -86,14 +87,24 @@ write_page(BuildState *state, int which)
 }
 
 static void
-add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
-		bool alive pg_attribute_unused(), void *arg)
+add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
 {
 	BuildState	 *state = arg;
 	const int	  which = isnull[0] ? NULLS : CODES;
 	MemoryContext caller = MemoryContextSwitchTo(state->context);
 	HammingEntry  entry = {.bits = NULL, .tid = *tid};
 
+	/*
+	 * A deleted row that an older snapshot may still see, of another length than the others
+	 * or the first of any: it is no reason to fail, but such snapshots must do without this
+	 * index.
+	 */
+	if (!alive && !isnull[0] && DatumGetBitHashView(values[0]).nbits != state->nbits)
+	{
+		state->info->ii_BrokenHotChain = true;
+		MemoryContextSwitchTo(caller);
+		return;
+	}
 	if (!isnull[0])
 	{
 		const BitHashView code = hamming_code_of(index, values[0], state->nbits);
@@ -159,6 +170,7 @@ hamming_build(Relation heap, Relation index, IndexInfo *info)
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	state->index = index;
+	state->info = info;
 	state->nbits = declared_bits(index);
 	state->context =
 		AllocSetContextCreate(CurrentMemoryContext, "hamming build", ALLOCSET_DEFAULT_SIZES);

@@ -5,9 +5,11 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/relscan.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
+#include "storage/buf_internals.h"
 #include "storage/bufpage.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -18,13 +20,22 @@
 /* rows ahead of the one being returned whose pages are asked for, at the most */
 #define MAX_ROWS_AHEAD 16
 
+/* Where a row that comes next is in memory; the page is NULL if that is not known. */
+typedef struct HammingAhead
+{
+	char  *page;
+	ItemId pointer;
+} HammingAhead;
+
 typedef struct HammingScan
 {
 	MemoryContext  context; /* of the keys' values */
 	HammingSearch *search;
 	bool		   nothing; /* a condition is NULL */
-	int			   ahead;	/* rows whose pages have been asked for */
-	int			   aim;		/* how many that should be */
+	uint64		   returned;
+	uint64		   asked; /* rows whose pages have been asked for */
+	uint64		   aim;	  /* how many more than returned that should be */
+	HammingAhead   rows[MAX_ROWS_AHEAD];
 } HammingScan;
 
 IndexScanDesc
@@ -96,7 +107,8 @@ hamming_rescan(IndexScanDesc scan, ScanKey keys, int nkeys pg_attribute_unused()
 	if (!state->nothing)
 	{
 		hamming_search_start(state->search, &question);
-		state->ahead = 0;
+		state->returned = 0;
+		state->asked = 0;
 		state->aim = 0;
 		count_index_scan(scan);
 	}
@@ -116,30 +128,44 @@ check_snapshot(IndexScanDesc scan)
 }
 
 /*
- * Asks for the table's pages with the rows that come next: from disk if need be, or else
- * from main memory.  Few at first, since the executor may want few rows.
+ * Asks for the rows that come next: for their pages, from disk if need be, and for what the
+ * executor will read of them, from main memory.  A row is found by its line pointer, so that
+ * itself is asked for some rows later.  Few at first, since the executor may want few rows.
+ * Nothing is pinned: the line pointer may be another row's by now, and only serves to
+ * prefetch.
  */
 static void
 fetch_ahead(IndexScanDesc scan, HammingScan *state)
 {
-	uint64 key;
+	const uint64 current = state->returned++;
+	const uint64 halfway = current + MAX_ROWS_AHEAD / 2;
+	uint64		 key;
 
-	state->ahead = Max(state->ahead - 1, 0);
 	state->aim = Min(state->aim + 1, MAX_ROWS_AHEAD);
-	while (state->ahead < state->aim && hamming_search_peek(state->search, state->ahead, &key))
+	state->asked = Max(state->asked, current);
+	while (state->asked < current + state->aim &&
+		   hamming_search_peek(state->search, (int) (state->asked - current), &key))
 	{
 		const Buffer buffer =
 			PrefetchBuffer(scan->heapRelation, MAIN_FORKNUM, KEY_BLOCK(key)).recent_buffer;
+		HammingAhead *ahead = &state->rows[state->asked++ % MAX_ROWS_AHEAD];
 
-		if (buffer > 0)
+		ahead->page = NULL;
+		if (buffer > 0 && KEY_OFFSET(key) <= MaxHeapTuplesPerPage)
 		{
-			char *page = (char *) BufferGetBlock(buffer);
-
-			/* the header, which says whether to prune, and the row's line pointer */
-			__builtin_prefetch(page);
-			__builtin_prefetch(page + SizeOfPageHeaderData + sizeof(ItemIdData) * KEY_OFFSET(key));
+			ahead->page = BufferGetBlock(buffer);
+			ahead->pointer = PageGetItemId(ahead->page, KEY_OFFSET(key));
+			/* the header says whether to prune */
+			__builtin_prefetch(GetBufferDescriptor(buffer - 1));
+			__builtin_prefetch(ahead->page);
+			__builtin_prefetch(ahead->pointer);
 		}
-		state->ahead++;
+	}
+	if (halfway < state->asked && state->rows[halfway % MAX_ROWS_AHEAD].page != NULL)
+	{
+		const HammingAhead *ahead = &state->rows[halfway % MAX_ROWS_AHEAD];
+
+		__builtin_prefetch(ahead->page + ItemIdGetOffset(ahead->pointer));
 	}
 }
 

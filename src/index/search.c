@@ -24,6 +24,10 @@
 #define FIRST_KEEP 1024
 #define KEEP_GROWTH 4
 
+/* codes that a sample of the index should have, and how many times more a large one has */
+#define SAMPLE 4096
+#define LARGE_INDEX 32
+
 /* keys there is room for, for each that is kept: forgetting the others takes time as well */
 #define ROOM 4
 
@@ -50,7 +54,8 @@ struct HammingSearch
 	bool	complete; /* nothing lies behind these */
 	uint64	last;	  /* keys up to this one have been returned */
 	uint64	bound;	  /* keys from this one on are of no interest */
-	uint32	farthest; /* rank of the farthest distance of interest */
+	uint32	horizon;  /* rank of the farthest distance that the pass looks at */
+	uint32	farthest; /* rank of the farthest distance of interest, at most the horizon */
 	int		closer;	  /* keys found that are closer than that */
 	int	   *counts;	  /* keys found at each rank */
 
@@ -372,9 +377,50 @@ start_pass(void *state)
 
 	search->found = 0;
 	search->bound = PG_UINT64_MAX;
-	search->farthest = rank_of(search, NULL_DISTANCE);
+	search->farthest = search->horizon;
 	search->closer = 0;
 	memset(search->counts, 0, sizeof(int) * (search->nbits + 2));
+}
+
+/* Counts the codes of a page by their distance. */
+static void
+count_distances(void *state, Page page, BlockNumber block)
+{
+	HammingSearch *search = state;
+	int			   count;
+
+	hamming_check_page(search->index, page, block, &search->codes, &search->nulls);
+	count = hamming_page_count(page, HAMMING_CODES);
+	find_columns(search, page, count);
+	for (int entry = 0; entry < count; entry++)
+		search->counts[distance_of(search, entry)]++;
+}
+
+/*
+ * How far the first pass of an ordered search looks.  A pass learns as it goes how far away
+ * the last entry is that it should keep; until then it looks too far, and finds too much.
+ * In a large index a few pages tell beforehand: to where there should be twice as many
+ * entries as wanted, and somewhat farther, since a sample is inexact.  If that is still too
+ * near, the next pass finds the others.
+ */
+static uint32
+guess_horizon(HammingSearch *search)
+{
+	const uint32	  all = rank_of(search, NULL_DISTANCE);
+	const BlockNumber blocks = RelationGetNumberOfBlocks(search->index);
+	const BlockNumber pages = SAMPLE / Max(search->codes.capacity, 1) + 1;
+	const double	  wanted = 2.0 * search->keep * pages / Max(blocks, 1) + 6.0;
+	uint32			  rank = 0;
+	int				  seen;
+
+	if (!search->question.ordered || search->everything ||
+		search->center.nbits != search->nbits || blocks / pages < LARGE_INDEX)
+		return all;
+	memset(search->counts, 0, sizeof(int) * (search->nbits + 2));
+	hamming_visit_sample(search->index, blocks / pages, count_distances, search);
+	for (seen = search->counts[0]; rank < all && seen < wanted; seen += search->counts[rank])
+		rank++;
+	return rank;
 }
 
 /* How many entries the next pass keeps: more than the last, but in memory that is allowed. */
@@ -408,6 +454,7 @@ static void
 run_pass(HammingSearch *search)
 {
 	HammingMeta meta = hamming_read_meta(search->index);
+	const bool	first = search->keep == 0;
 
 	search->keep = next_keep(search->keep);
 	if (search->room < ROOM * search->keep)
@@ -418,8 +465,10 @@ run_pass(HammingSearch *search)
 		search->keys = MemoryContextAlloc(search->context, sizeof(uint64) * search->room);
 	}
 	learn_length(search, (int) meta.nbits);
+	search->horizon = first ? guess_horizon(search) : rank_of(search, NULL_DISTANCE);
 	hamming_visit_pages(search->index, start_pass, search_page, search);
-	search->complete = search->found < search->keep;
+	search->complete =
+		search->found < search->keep && search->horizon == rank_of(search, NULL_DISTANCE);
 	if (search->found > search->keep)
 		select_smallest(search->keys, search->found, search->keep);
 	search->found = Min(search->found, search->keep);
@@ -430,7 +479,7 @@ run_pass(HammingSearch *search)
 bool
 hamming_search_next(HammingSearch *search, uint64 *key)
 {
-	if (search->next == search->found && !search->complete)
+	while (search->next == search->found && !search->complete)
 		run_pass(search);
 	if (search->next == search->found)
 		return false;

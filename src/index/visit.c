@@ -10,7 +10,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "storage/buf_internals.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
@@ -46,7 +45,12 @@ hamming_memory(Relation index, BlockNumber blocks)
 	return memory;
 }
 
-static void
+/*
+ * Asks for a page that is needed soon; for all of it, since the memory is fast only if nothing
+ * is left out.  Inlined always: to gcc a function that only prefetches is one without effect,
+ * and it drops calls of such.
+ */
+static inline __attribute__((always_inline)) void
 fetch_ahead(Buffer buffer)
 {
 	if (buffer <= 0)
@@ -106,4 +110,19 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 	}
 	if (waits)
 		UnlockPage(index, HAMMING_METAPAGE, ShareLock);
+}
+
+void
+hamming_visit_sample(Relation index, BlockNumber step, HammingPageVisitor visit, void *state)
+{
+	const BlockNumber blocks = RelationGetNumberOfBlocks(index);
+	HammingMemory	 *memory = hamming_memory(index, blocks);
+
+	for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block += step)
+	{
+		Buffer buffer = read_block(index, block, memory);
+
+		visit(state, BufferGetPage(buffer), block);
+		UnlockReleaseBuffer(buffer);
+	}
 }
