@@ -15,7 +15,7 @@ $node->append_conf('postgresql.conf', $HammingLoad::settings);
 $node->start;
 HammingLoad::create($node);
 my @loads = (
-	HammingLoad::start_load($node, 13, $HammingLoad::seconds, 1, qw(insert update delete rollback search search)),
+	HammingLoad::start_load($node, 14, $HammingLoad::seconds, 1, qw(insert update delete rollback search search)),
 	# one that builds at a time, so that names do not clash
 	HammingLoad::start_load($node, 1, $HammingLoad::seconds, 2, qw(build)),
 	HammingLoad::start_load($node, 1, $HammingLoad::seconds, 3, qw(vacuum)));

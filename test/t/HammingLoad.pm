@@ -59,18 +59,20 @@ my %scripts = (
 		INSERT INTO short (code) SELECT random_code(64) FROM generate_series(1, 50);
 		ROLLBACK;
 	},
-	# once all rows and once a few, in one snapshot: the same number of codes, or an error
+	# by the index and without it, in one snapshot: the same codes at the same distances, or an error
 	search => q{
+		SELECT random_code(64) AS q \gset
 		BEGIN ISOLATION LEVEL REPEATABLE READ;
 		SET LOCAL enable_seqscan = off;
 		SET LOCAL enable_sort = off;
-		SELECT count(*) AS by_index FROM (SELECT code FROM short ORDER BY code <~> random_code(64)) q \gset
+		SELECT count(*) AS by_index, coalesce(md5(string_agg(d::text, ',')), 'none') AS distances FROM (SELECT code <~> ':q' AS d FROM short ORDER BY code <~> ':q') q \gset
 		SELECT id FROM long ORDER BY code <~> (SELECT random_code(201)) LIMIT 10;
-		SELECT count(*) AS near FROM short WHERE hamming_within(code, (SELECT random_code(64)), 64) \gset
+		SELECT count(*) AS near FROM short WHERE hamming_within(code, ':q', 31) \gset
 		SET LOCAL enable_indexscan = off;
 		SET LOCAL enable_bitmapscan = off;
 		SET LOCAL enable_seqscan = on;
-		SELECT 1 / (count(*) = :by_index AND count(code) = :near)::int FROM short;
+		SELECT 1 / (count(*) = :by_index AND coalesce(md5(string_agg(d::text, ',' ORDER BY d)), 'none') = ':distances' AND count(*) FILTER (WHERE d <= 31) = :near)::int
+			FROM (SELECT code <~> ':q' AS d FROM short) AS q;
 		COMMIT;
 	},
 	build => q{
