@@ -81,11 +81,6 @@ typedef uint8 Base64Byte;
 typedef char Base64Byte;
 #endif
 
-/* 16 has one function for the owners of all kinds of objects */
-#if PG_VERSION_NUM < 160000
-#define object_ownercheck(class, object, role) pg_class_ownercheck(object, role)
-#endif
-
 /* processes are known by another number since 17 */
 #if PG_VERSION_NUM >= 170000
 #define virtual_transaction_process(vxid) ProcNumberGetProc((vxid).procNumber)

@@ -93,13 +93,12 @@ any_below(const __m256i *sums, __m256i bounds)
 
 /* Appends those codes of a group whose distances are below the bounds. */
 TARGET static inline __attribute__((always_inline)) size_t
-append_group(const __m256i *sums, __m256i bounds, size_t first, Candidate *candidates,
-			 size_t found)
+append_group(const __m256i *sums, __m256i bounds, size_t first, Candidate *candidates, size_t found)
 {
 	/* for each set of four lanes, their lower halves, closed up */
 	static const uint32_t close_up[16][4] = {
-		{0},	   {0},		  {2},		 {0, 2},	{4},	   {0, 4},	  {2, 4},	 {0, 2, 4},
-		{6},	   {0, 6},	  {2, 6},	 {0, 2, 6}, {4, 6},	   {0, 4, 6}, {2, 4, 6}, {0, 2, 4, 6}};
+		{0}, {0},	 {2},	 {0, 2},	{4},	{0, 4},	   {2, 4},	  {0, 2, 4},
+		{6}, {0, 6}, {2, 6}, {0, 2, 6}, {4, 6}, {0, 4, 6}, {2, 4, 6}, {0, 2, 4, 6}};
 	__m256i positions =
 		_mm256_add_epi64(_mm256_set1_epi64x((long long) first), _mm256_setr_epi64x(0, 1, 2, 3));
 
@@ -120,16 +119,13 @@ append_group(const __m256i *sums, __m256i bounds, size_t first, Candidate *candi
 	return found;
 }
 
-/*
- * The candidates among codes from..to-1, whole groups.  If the first columns are all there
- * are, only a group's least distance is looked at, because nearly all groups hold no match;
- * else each code's, without a branch: the CPU could not guess it.
- */
+/* Codes from..to-1 are whole groups. */
 TARGET static inline __attribute__((always_inline)) size_t
 find_candidates(const uint8_t *const *columns, size_t first, size_t from, size_t to,
-				const uint64_t *query, __m256i bounds, bool rare, Candidate *candidates)
+				const uint64_t *query, uint32_t radius, bool rare, Candidate *candidates)
 {
-	size_t found = 0;
+	const __m256i bounds = _mm256_set1_epi64x((long long) radius + 1);
+	size_t		  found = 0;
 
 	for (size_t i = from; i < to; i += GROUP)
 	{
@@ -150,28 +146,12 @@ TARGET static size_t
 within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
 	   uint32_t radius, uint16_t *matches)
 {
+	/* no distance is larger, and bounds are compared by halves of words */
 	const uint32_t bound = radius < 64000 ? radius : 64000;
-	const __m256i  bounds = _mm256_set1_epi64x((long long) bound + 1);
-	const size_t   first = columns_to_start(ncolumns, bound);
 	const size_t   whole = count - count % GROUP;
-	Candidate	   candidates[BLOCK + GROUP];
-	size_t		   nmatches = 0;
+	const size_t   nmatches =
+		within_by_blocks(find_candidates, columns, ncolumns, whole, query, bound, matches);
 
-	for (size_t from = 0; from < whole; from += BLOCK)
-	{
-		const size_t to = whole - from > BLOCK ? from + BLOCK : whole;
-		size_t		 found;
-
-		/* the compiler makes a loop of its own for each constant */
-		if (ncolumns == 1)
-			found = find_candidates(columns, 1, from, to, query, bounds, true, candidates);
-		else if (first == ncolumns)
-			found = find_candidates(columns, ncolumns, from, to, query, bounds, true, candidates);
-		else
-			found = find_candidates(columns, first, from, to, query, bounds, false, candidates);
-		nmatches = append_candidates(columns, first, ncolumns, query, bound, candidates, found,
-									 matches, nmatches);
-	}
 	return append_matches(columns, ncolumns, whole, count, query, bound, matches, nmatches);
 }
 

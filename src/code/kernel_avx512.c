@@ -42,12 +42,7 @@ distances(const uint8_t *words, __mmask8 lanes, __m512i queries)
 	return _mm512_popcnt_epi64(_mm512_xor_si512(queries, _mm512_maskz_loadu_epi64(lanes, words)));
 }
 
-/*
- * The candidates among codes from..to-1.  If the first columns are all there are, hardly any
- * code is one, and a branch that nearly never happens passes over the others; else eight
- * candidates are written in any case, whatever their number: the CPU could not guess the
- * branch.
- */
+/* Eight candidates are written whatever their number: the CPU could not guess a branch. */
 TARGET static inline __attribute__((always_inline)) size_t
 find_candidates(const uint8_t *const *columns, size_t first, size_t from, size_t to,
 				const uint64_t *query, uint32_t radius, bool rare, Candidate *candidates)
@@ -74,9 +69,8 @@ find_candidates(const uint8_t *const *columns, size_t first, size_t from, size_t
 		if (first > 3)
 			sums = _mm512_add_epi64(sums, distances(columns[3] + 8 * i, lanes, query3));
 		for (size_t column = 4; column < first; column++)
-			sums = _mm512_add_epi64(sums,
-									distances(columns[column] + 8 * i, lanes,
-											  _mm512_set1_epi64((long long) query[column])));
+			sums = _mm512_add_epi64(sums, distances(columns[column] + 8 * i, lanes,
+													_mm512_set1_epi64((long long) query[column])));
 		near = _mm512_mask_cmple_epu64_mask(lanes, sums, bounds);
 		if (!rare || near != 0)
 		{
@@ -96,28 +90,7 @@ TARGET static size_t
 within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
 	   uint32_t radius, uint16_t *matches)
 {
-	const size_t first = columns_to_start(ncolumns, radius);
-	Candidate	 candidates[BLOCK + 8];
-	size_t		 nmatches = 0;
-
-	for (size_t from = 0; from < count; from += BLOCK)
-	{
-		const size_t to = count - from > BLOCK ? from + BLOCK : count;
-		size_t		 found;
-
-		/* a loop of its own for what is common */
-		if (ncolumns == 1)
-			found = find_candidates(columns, 1, from, to, query, radius, true, candidates);
-		else if (first == ncolumns)
-			found = find_candidates(columns, first, from, to, query, radius, true, candidates);
-		else if (first == 3)
-			found = find_candidates(columns, 3, from, to, query, radius, false, candidates);
-		else
-			found = find_candidates(columns, first, from, to, query, radius, false, candidates);
-		nmatches = append_candidates(columns, first, ncolumns, query, radius, candidates, found,
-									 matches, nmatches);
-	}
-	return nmatches;
+	return within_by_blocks(find_candidates, columns, ncolumns, count, query, radius, matches);
 }
 
 static bool

@@ -140,4 +140,41 @@ append_candidates(const uint8_t *const *columns, size_t first, size_t ncolumns,
 	return nmatches;
 }
 
+/*
+ * Stores the candidates among codes from..to-1, judged by their first columns, and returns how
+ * many there are; room for CANDIDATE_ROOM more may be written to.  If candidates are rare it
+ * is worth a branch to pass over a group without any.
+ */
+typedef size_t (*CandidateFinder)(const uint8_t *const *columns, size_t first, size_t from,
+								  size_t to, const uint64_t *query, uint32_t radius, bool rare,
+								  Candidate *candidates);
+
+#define CANDIDATE_ROOM 8
+
+/* A kernel's "within", by blocks.  Inlined, the finder becomes a loop of its own for each case. */
+static inline __attribute__((always_inline)) size_t
+within_by_blocks(CandidateFinder find, const uint8_t *const *columns, size_t ncolumns, size_t count,
+				 const uint64_t *query, uint32_t radius, uint16_t *matches)
+{
+	const size_t first = columns_to_start(ncolumns, radius);
+	Candidate	 candidates[BLOCK + CANDIDATE_ROOM];
+	size_t		 nmatches = 0;
+
+	for (size_t from = 0; from < count; from += BLOCK)
+	{
+		const size_t to = count - from > BLOCK ? from + BLOCK : count;
+		size_t		 found;
+
+		if (ncolumns == 1)
+			found = find(columns, 1, from, to, query, radius, true, candidates);
+		else if (first == ncolumns)
+			found = find(columns, first, from, to, query, radius, true, candidates);
+		else
+			found = find(columns, first, from, to, query, radius, false, candidates);
+		nmatches = append_candidates(columns, first, ncolumns, query, radius, candidates, found,
+									 matches, nmatches);
+	}
+	return nmatches;
+}
+
 #endif /* UNIFDIAG_KERNELS_H */

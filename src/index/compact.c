@@ -4,9 +4,9 @@
  *
  * Entries move from the last pages to the first ones with room: in three stages, codes to
  * pages of codes, NULLs to pages of NULLs, then what is left at the end to empty pages.  A
- * search that has visited
- * the one and not yet the other would miss them: every move counts up the metapage's moves,
- * in the same log record, and a search that finds the count changed starts again.
+ * search that has visited the one and not yet the other would miss them: every move counts
+ * up the metapage's moves, in the same log record, and a search that finds the count changed
+ * starts again.
  */
 #include "postgres.h"
 

@@ -413,8 +413,8 @@ guess_horizon(HammingSearch *search)
 	uint32			  rank = 0;
 	int				  seen;
 
-	if (!search->question.ordered || search->everything ||
-		search->center.nbits != search->nbits || blocks / pages < LARGE_INDEX)
+	if (!search->question.ordered || search->everything || search->center.nbits != search->nbits ||
+		blocks / pages < LARGE_INDEX)
 		return all;
 	memset(search->counts, 0, sizeof(int) * (search->nbits + 2));
 	hamming_visit_sample(search->index, blocks / pages, count_distances, search);

@@ -72,7 +72,7 @@ table_check_owner(Relation target)
 {
 	const Oid owner = target->rd_rel->relowner;
 
-	if (!object_ownercheck(RelationRelationId, RelationGetRelid(target), GetUserId()))
+	if (!owns_relation(RelationGetRelid(target), GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(target->rd_rel->relkind),
 					   RelationGetRelationName(target));
 	if (check_enable_rls(RelationGetRelid(target), owner, true) == RLS_ENABLED)
