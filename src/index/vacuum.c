@@ -122,6 +122,24 @@ is_empty(Relation index, BlockNumber block)
 }
 
 /*
+ * Locks the index against everybody, and before it its table: who reads takes them in that
+ * order.  A standby keeps both locks until the end of VACUUM, which may yet lock the table to
+ * cut it as well; with the index alone, readers there would run into a deadlock.
+ */
+static bool
+lock_for_truncation(Relation index)
+{
+	const Oid table = index->rd_index->indrelid;
+
+	if (!ConditionalLockRelationOid(table, AccessExclusiveLock))
+		return false;
+	if (ConditionalLockRelation(index, AccessExclusiveLock))
+		return true;
+	UnlockRelationOid(table, AccessExclusiveLock);
+	return false;
+}
+
+/*
  * Gives the empty pages at the end back.  Nobody may be using the index then, and nobody is
  * made to wait for that: after some tries the pages are left to be used again.
  */
@@ -130,10 +148,10 @@ give_back_pages(Relation index)
 {
 	BlockNumber blocks;
 
-	/* the lock needs a transaction id, which cannot be had while workers run */
+	/* the locks need a transaction id, which cannot be had while workers run */
 	if (IsInParallelMode())
 		return;
-	for (int tries = 0; !ConditionalLockRelation(index, AccessExclusiveLock); tries++)
+	for (int tries = 0; !lock_for_truncation(index); tries++)
 	{
 		if (tries == TRUNCATE_TRIES)
 			return;
@@ -146,6 +164,7 @@ give_back_pages(Relation index)
 	if (blocks < RelationGetNumberOfBlocks(index))
 		RelationTruncate(index, blocks);
 	UnlockRelation(index, AccessExclusiveLock);
+	UnlockRelationOid(index->rd_index->indrelid, AccessExclusiveLock);
 }
 
 /* What all pages hold, which is told to the free space map along the way. */

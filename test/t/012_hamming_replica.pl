@@ -7,6 +7,7 @@ use lib $FindBin::RealBin;
 use HammingLoad;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Session;
 use Test::More;
 
 my $primary = PostgreSQL::Test::Cluster->new('primary');
@@ -18,7 +19,7 @@ $primary->backup('backup');
 my $replica = PostgreSQL::Test::Cluster->new('replica');
 $replica->init_from_backup($primary, 'backup', has_streaming => 1);
 # searches on the replica are not cancelled for the sake of VACUUM
-$replica->append_conf('postgresql.conf', "hot_standby_feedback = on\nmax_standby_streaming_delay = -1\n");
+$replica->append_conf('postgresql.conf', "hot_standby_feedback = on\nmax_standby_streaming_delay = -1\nwal_receiver_status_interval = 1s\n");
 $replica->start;
 
 # in one snapshot: by the index, and without it
@@ -50,6 +51,28 @@ $replica->safe_psql('postgres', q{SELECT hamming_check('short_code'), hamming_ch
 my $digest = q{SET enable_seqscan = off; SET enable_sort = off;
 	SELECT md5(string_agg(id::text, ',')) FROM (SELECT id FROM long ORDER BY code <~> repeat('01', 100)::bit(201)::bithash LIMIT 500) q};
 is($replica->safe_psql('postgres', $digest), $primary->safe_psql('postgres', $digest), 'the same rows in the same order');
+
+# VACUUM cuts index and table in one transaction, of which the replica keeps the locks to its end:
+# who reads there has the table, and still wants the index
+$primary->safe_psql('postgres', q{
+	CREATE TABLE cut (code bithash(64)) WITH (autovacuum_enabled = off);
+	INSERT INTO cut SELECT random_code(64) FROM generate_series(1, 3000);
+	CREATE INDEX cut_code ON cut USING hamming (code);
+});
+my $deletion = $primary->safe_psql('postgres', q{BEGIN; DELETE FROM cut; SELECT pg_current_xact_id(); COMMIT});
+# rows that the replica says it needs are not removed
+$primary->poll_query_until('postgres', qq{SELECT age(backend_xmin) < age('$deletion'::xid) FROM pg_stat_replication})
+	or die 'the replica does not follow';
+my $reader = Session->new($replica);
+$reader->query(q{BEGIN; LOCK TABLE cut IN ACCESS SHARE MODE});
+$primary->safe_psql('postgres', 'VACUUM cut');
+is($primary->safe_psql('postgres', q{SELECT pg_relation_size('cut'), pg_relation_size('cut_code')}), '0|8192', 'table and index are cut');
+$replica->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'cut'::regclass AND NOT granted)})
+	or die 'the replica does not wait for the reader';
+is($reader->query(q{SET enable_seqscan = off; SELECT count(*) FROM cut WHERE hamming_within(code, repeat('01', 32)::bithash, 64)}), '0', 'a reader on the replica is not in their way');
+$reader->query('COMMIT');
+$reader->quit;
+$primary->wait_for_catchup($replica, 'replay', $primary->lsn('insert'));
 
 $primary->stop('immediate');
 $replica->promote;

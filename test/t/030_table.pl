@@ -178,7 +178,8 @@ $rows = value('SELECT rows FROM learnt');
 value('INSERT INTO items (v) SELECT vec(100000 + i) FROM generate_series(1, 20000) i');
 ok($node->poll_query_until('postgres', "SELECT rows = $rows + 20000 FROM learnt"), 'a worker learns what was committed');
 $writer->query(q{DO $$ BEGIN FOR i IN 1..10000 LOOP INSERT INTO items (v) VALUES (vec(i)); COMMIT; END LOOP; END $$});
-ok($node->poll_query_until('postgres', "SELECT rows > $rows + 28000 FROM learnt"), 'also single rows');
+# but for the last: 64 pages of them, each 188 bytes long, are not due yet
+ok($node->poll_query_until('postgres', "SELECT rows > $rows + 27000 FROM learnt"), 'also single rows');
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'unifdiag learner'"), 'the worker leaves');
 cmp_ok(value(q{SELECT pg_total_relation_size('items_code_model') + pg_total_relation_size('items_code_pending')}), '<', 2_000_000, 'the tables stay small');
 refresh();
