@@ -71,12 +71,13 @@ enum
 	PENDING_COLUMNS = PENDING_DELTA
 };
 
-/* locks on a model table, in the order in which they are taken */
+/* locks on a model table; src/README.md says in which order they are taken */
 typedef enum ModelLock
 {
 	LOCK_FOLD = 1,
 	LOCK_WORKER,
-	LOCK_REFRESH
+	LOCK_REFRESH,
+	LOCK_PAUSES
 } ModelLock;
 
 /* The row of a model table. */
@@ -142,6 +143,8 @@ extern void collect_row(const Attachment *attachment, Vector vector);
 
 /* fold.c */
 extern int64 pending_due(const ModelConfig *config);
+extern int64 pending_size(Relation pending);
+extern int64 pending_most(const ModelConfig *config);
 extern bool	 fold_pending(Oid model, bool all);
 
 /* worker.c */
