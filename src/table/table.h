@@ -102,6 +102,7 @@ extern Relation open_named(Oid table, LOCKMODE mode);
 extern Oid		extension_schema(Oid function);
 extern Oid		extension_type(Oid schema, const char *name);
 extern bool		is_bithash_type(Oid type);
+extern void		model_check(Relation model);
 extern void		attachment_read(Relation model, Snapshot snapshot, Attachment *attachment);
 extern void		attachment_read_latest(Oid model, Attachment *attachment);
 extern void attachment_update(Oid model, const Attachment *attachment, int *columns, Datum *values,
