@@ -72,6 +72,7 @@ OBJS = \
 	src/table/sql.o \
 	src/table/trigger.o \
 	src/table/walk.o \
+	src/table/walk_rows.o \
 	src/table/worker.o \
 	src/vectors.o
 

@@ -49,6 +49,10 @@ SELECT sketcher_hash('items'::regclass, '{1,2,3,4}'::real[]);
 SELECT sketcher_hash('items_code_model'::regclass, '{1,2,3}'::real[]);
 SELECT sketcher_hash(0::regclass, '{1,2,3}'::real[]);
 
+SELECT sketcher_tie('items', 'items_code_model', 'items_code_pending');
+SELECT sketcher_tie('items_code_model', 'items', 'items');
+SELECT sketcher_tie(0, 0, 0);
+
 -- vectors of two sizes, before there is a model that could tell which is right
 CREATE TABLE sizes (id int, v real[]);
 SELECT sketcher_attach('sizes', 'v', 'code', 2);
@@ -134,6 +138,8 @@ DELETE FROM regress_owned.items_code_model;
 INSERT INTO regress_owned.items_code_pending VALUES (1, '{{1,2,3,4}}');
 SELECT sketcher_hash('regress_owned.items_code_model'::regclass, '{1,2,3,4}'::real[]);
 CREATE TEMP TABLE mine (v real[], code bithash);
+SELECT sketcher_tie('regress_owned.items_code_model', 'mine', 'regress_owned.items_code_pending');
+SELECT count(*) FROM pg_depend WHERE refobjid = 'mine'::regclass AND objid = 'regress_owned.items_code_model'::regclass;
 CREATE TRIGGER t BEFORE INSERT OR UPDATE OF v, code ON mine FOR EACH ROW EXECUTE FUNCTION sketcher_hash_trigger('regress_owned.items_code_model');
 INSERT INTO mine VALUES ('{1,2,3,4}');
 DROP TRIGGER t ON mine;

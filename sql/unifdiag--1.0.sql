@@ -418,6 +418,11 @@ CREATE FUNCTION sketcher_learn_trigger() RETURNS trigger
 COMMENT ON FUNCTION sketcher_learn_trigger()
 	IS 'for triggers AFTER INSERT OR UPDATE OF vector_column: lets the model learn the vector';
 
+CREATE FUNCTION sketcher_tie(model regclass, target regclass, pending regclass) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION sketcher_tie(regclass, regclass, regclass)
+	IS 'constraint of model tables: when one is restored, lets it go with its table again';
+
 -- not STRICT: dims may be NULL, and a forgotten table or column is an error
 CREATE FUNCTION sketcher_attach(target regclass, vector_column name, code_column name, bits integer,
 		tracker text DEFAULT 'opast', rotation text DEFAULT 'unifdiag', stable boolean DEFAULT true,

@@ -133,7 +133,8 @@ make_tables(const Attach *attach, const char *sql_model, const char *sql_pending
 		"center pg_catalog.bool NOT NULL, forgetting pg_catalog.float8 NOT NULL, "
 		"seed pg_catalog.int8 NOT NULL, generation pg_catalog.int8 NOT NULL, "
 		"walk_table pg_catalog.regclass, walk_file pg_catalog.oid, walk_page pg_catalog.int8, "
-		"walk_since pg_catalog.int8) USING heap",
+		"walk_since pg_catalog.int8, "
+		"CONSTRAINT tie CHECK (%2$s.sketcher_tie(tableoid, target, pending))) USING heap",
 		sql_model, attach->sql_extension);
 	/* a row with few vectors stays as it is: compressing it, or storing it elsewhere, costs more */
 	sql_run(

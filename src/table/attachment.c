@@ -110,8 +110,9 @@ is_bithash_type(Oid type)
 	return true;
 }
 
-static void
-check_columns(Relation model)
+/* Is this a model table, by its columns? */
+void
+model_check(Relation model)
 {
 	TupleDesc descriptor = RelationGetDescr(model);
 	bool good = descriptor->natts >= MODEL_COLUMNS && model->rd_rel->relkind == RELKIND_RELATION;
@@ -183,7 +184,7 @@ attachment_read(Relation model, Snapshot snapshot, Attachment *attachment)
 	TableScanDesc scan;
 	HeapTuple	  tuple;
 
-	check_columns(model);
+	model_check(model);
 	scan = table_beginscan_strat(model, snapshot, 0, NULL, true, false);
 	tuple = heap_getnext(scan, ForwardScanDirection);
 	if (tuple != NULL)

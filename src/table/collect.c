@@ -13,10 +13,10 @@
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_type.h"
-#include "storage/bufmgr.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
 #include "../compat.h"
@@ -44,6 +44,12 @@ static Collection *collections = NULL;
 #define MAX_DUE 8
 static Oid due[MAX_DUE];
 static int due_count = 0;
+
+/* a model table of which so much is pending that this writer makes a pause after its commit */
+static Oid crowded = InvalidOid;
+
+/* how long that is */
+#define PAUSE_MICROSECONDS 10000
 
 /* More vectors than this are learnt at once: they would take more room than two models. */
 static int
@@ -250,10 +256,11 @@ flat_delta(Sketcher *delta)
 static void
 append(const Collection *collection)
 {
-	Relation pending = try_table_open(collection->pending, RowExclusiveLock);
-	Datum	 values[PENDING_COLUMNS] = {0};
-	bool	 nulls[PENDING_COLUMNS] = {false, true, true};
-	bool	 is_due = collection->delta != NULL;
+	Relation  pending = try_table_open(collection->pending, RowExclusiveLock);
+	Datum	  values[PENDING_COLUMNS] = {0};
+	bool	  nulls[PENDING_COLUMNS] = {false, true, true};
+	HeapTuple tuple;
+	bool	  is_due;
 
 	if (pending == NULL)
 		return;
@@ -269,12 +276,16 @@ append(const Collection *collection)
 		values[PENDING_VECTORS - 1] = vectors_array(collection);
 		nulls[PENDING_VECTORS - 1] = false;
 	}
-	CatalogTupleInsert(pending, heap_form_tuple(RelationGetDescr(pending), values, nulls));
-	is_due = is_due || (int64) RelationGetNumberOfBlocks(pending) * BLCKSZ >=
-						   pending_due(&collection->config);
+	tuple = heap_form_tuple(RelationGetDescr(pending), values, nulls);
+	CatalogTupleInsert(pending, tuple);
+	is_due = collection->delta != NULL || pending_size(pending) >= pending_due(&collection->config);
 	table_close(pending, NoLock);
 	if (is_due && due_count < MAX_DUE && !model_is_locked(collection->model, LOCK_WORKER))
 		due[due_count++] = collection->model;
+	/* behind the end that the table should have: there is no room in front of it */
+	if ((int64) ItemPointerGetBlockNumber(&tuple->t_self) * BLCKSZ >=
+		pending_most(&collection->config))
+		crowded = collection->model;
 }
 
 static void
@@ -317,6 +328,7 @@ at_transaction(XactEvent event, void *argument pg_attribute_unused())
 			/* what is left went with the transaction's memory */
 			collections = NULL;
 			due_count = 0;
+			crowded = InvalidOid;
 			link_reset(false);
 			break;
 		default:
@@ -324,9 +336,27 @@ at_transaction(XactEvent event, void *argument pg_attribute_unused())
 	}
 }
 
+/*
+ * The pause of a writer that has found too much pending, if it helps.  It is made when the
+ * transaction has let go of everything, locks, snapshots and its number: nobody waits for
+ * it, and vacuum need not heed it.  As the transaction has been committed, nothing here may
+ * fail.
+ */
+static void
+make_pause(ResourceReleasePhase phase, bool is_commit, bool is_top_level,
+		   void *argument pg_attribute_unused())
+{
+	if (!OidIsValid(crowded) || !is_top_level || phase != RESOURCE_RELEASE_AFTER_LOCKS)
+		return;
+	if (is_commit && model_is_locked(crowded, LOCK_PAUSES))
+		pg_usleep(PAUSE_MICROSECONDS);
+	crowded = InvalidOid;
+}
+
 void
 collect_init(void)
 {
+	RegisterResourceReleaseCallback(make_pause, NULL);
 	RegisterXactCallback(at_transaction, NULL);
 	RegisterSubXactCallback(at_subtransaction, NULL);
 }

@@ -10,6 +10,7 @@
 #include "access/tableam.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
@@ -32,6 +33,20 @@ pending_due(const ModelConfig *config)
 	return (int64) Max(2.0 * model, (double) LEAST_PAGES * BLCKSZ);
 }
 
+/* How many bytes the pending table has, with or without rows in them. */
+int64
+pending_size(Relation pending)
+{
+	return (int64) RelationGetNumberOfBlocks(pending) * BLCKSZ;
+}
+
+/* How many bytes it should have at most, while writers are faster than learning. */
+int64
+pending_most(const ModelConfig *config)
+{
+	return 2 * pending_due(config);
+}
+
 /* What is being learnt, and how much. */
 typedef struct Fold
 {
@@ -41,11 +56,14 @@ typedef struct Fold
 	int			  tuples;
 } Fold;
 
-/* Is so much pending that it pays?  A delta always does. */
+/*
+ * Is so much pending that it pays?  A delta always does.  In a table that is large, because
+ * vacuum could not remove what was learnt, it takes more: each fold has to read all of it.
+ */
 static bool
 is_due(Relation pending, Snapshot snapshot, const ModelConfig *config)
 {
-	const int64	  limit = pending_due(config);
+	const int64	  limit = Max(pending_due(config), pending_size(pending) / 4);
 	TableScanDesc scan = table_beginscan_strat(pending, snapshot, 0, NULL, true, false);
 	HeapTuple	  tuple;
 	int64		  bytes = 0;

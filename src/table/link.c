@@ -172,6 +172,47 @@ link_record(Oid trigger, Oid model)
 	}
 }
 
+/* Opens a table that the user owns, or returns NULL. */
+static Relation
+open_own(Oid table)
+{
+	if (get_rel_name(table) == NULL || !owns_relation(table, GetUserId()))
+		return NULL;
+	return try_table_open(table, AccessShareLock);
+}
+
+/*
+ * sketcher_tie(model, target, pending): a constraint of model tables, which always holds.  It
+ * is checked when a dump's rows are restored, and so the place to record that the model table
+ * goes with its target, before anybody has used either.  Those who own all three may do so.
+ */
+PG_FUNCTION_INFO_V1(sketcher_tie);
+Datum
+sketcher_tie(PG_FUNCTION_ARGS)
+{
+	Relation model = open_own(PG_GETARG_OID(0));
+	Relation target = open_own(PG_GETARG_OID(1));
+	Relation pending = open_own(PG_GETARG_OID(2));
+
+	if (model != NULL && target != NULL && pending != NULL && target != model && target != pending)
+	{
+		model_check(model);
+		pending_check(pending);
+		record(RelationRelationId, RelationGetRelid(model), RelationGetRelid(target), 0,
+			   DEPENDENCY_AUTO);
+		record(RelationRelationId, RelationGetRelid(pending), RelationGetRelid(model), 0,
+			   DEPENDENCY_AUTO);
+	}
+	/* the locks stay: what they are tied to is not dropped meanwhile */
+	if (model != NULL)
+		table_close(model, NoLock);
+	if (target != NULL)
+		table_close(target, NoLock);
+	if (pending != NULL)
+		table_close(pending, NoLock);
+	PG_RETURN_BOOL(true);
+}
+
 /* The model table that a trigger's argument names; in the schema of its table, if in none. */
 static Oid
 model_by_name(const Trigger *trigger, Oid table)

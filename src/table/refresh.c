@@ -214,7 +214,8 @@ sketcher_refresh(PG_FUNCTION_ARGS)
 	context = CurrentMemoryContext;
 	if (!model_lock(walk.model, LOCK_REFRESH, true, false))
 		ereport(ERROR, errcode(ERRCODE_OBJECT_IN_USE),
-				errmsg("table \"%s\" is being refreshed already", get_rel_name(walk.target)),
+				errmsg("column \"%s\" of table \"%s\" is being refreshed already",
+					   NameStr(*PG_GETARG_NAME(1)), get_rel_name(walk.target)),
 				errhint("pg_stat_activity shows how far that is."));
 	PG_TRY();
 	{

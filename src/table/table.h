@@ -71,12 +71,13 @@ enum
 	PENDING_COLUMNS = PENDING_DELTA
 };
 
-/* locks on a model table, in the order in which they are taken */
+/* locks on a model table; src/README.md says in which order they are taken */
 typedef enum ModelLock
 {
 	LOCK_FOLD = 1,
 	LOCK_WORKER,
-	LOCK_REFRESH
+	LOCK_REFRESH,
+	LOCK_PAUSES
 } ModelLock;
 
 /* The row of a model table. */
@@ -101,6 +102,7 @@ extern Relation open_named(Oid table, LOCKMODE mode);
 extern Oid		extension_schema(Oid function);
 extern Oid		extension_type(Oid schema, const char *name);
 extern bool		is_bithash_type(Oid type);
+extern void		model_check(Relation model);
 extern void		attachment_read(Relation model, Snapshot snapshot, Attachment *attachment);
 extern void		attachment_read_latest(Oid model, Attachment *attachment);
 extern void attachment_update(Oid model, const Attachment *attachment, int *columns, Datum *values,
@@ -142,6 +144,8 @@ extern void collect_row(const Attachment *attachment, Vector vector);
 
 /* fold.c */
 extern int64 pending_due(const ModelConfig *config);
+extern int64 pending_size(Relation pending);
+extern int64 pending_most(const ModelConfig *config);
 extern bool	 fold_pending(Oid model, bool all);
 
 /* worker.c */

@@ -160,9 +160,15 @@ hash_trigger(FunctionCallInfo fcinfo)
 static bool
 same_value(Datum a, bool a_is_null, Datum b, bool b_is_null)
 {
+	const Size size = a_is_null ? 0 : VARSIZE_ANY(DatumGetPointer(a));
+
 	if (a_is_null || b_is_null)
 		return a_is_null && b_is_null;
-	return datum_image_eq(a, b, false, -1);
+	/* mostly it is the stored value itself, which need not be fetched or decompressed to see that
+	 */
+	return (size == VARSIZE_ANY(DatumGetPointer(b)) &&
+			memcmp(DatumGetPointer(a), DatumGetPointer(b), size) == 0) ||
+		   datum_image_eq(a, b, false, -1);
 }
 
 static bool

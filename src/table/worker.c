@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "access/xact.h"
 #include "commands/vacuum.h"
 #include "miscadmin.h"
@@ -21,6 +22,7 @@
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "tcop/tcopprot.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -31,11 +33,17 @@
 #include "table.h"
 
 /* it looks this often whether something is due, and leaves after so many looks in vain */
-#define NAP_MILLISECONDS 20
-#define MOST_NAPS 50
+#define NAP_MILLISECONDS 5
+#define MOST_NAPS 200
 
 /* after so many it gives back the room that is not needed any longer */
-#define NAPS_TO_TRUNCATE 5
+#define NAPS_TO_TRUNCATE 20
+
+/* how often, a millisecond apart, it tries to lock a table to truncate it */
+#define TRUNCATE_TRIES 5
+
+/* what was deleted so long ago, and cannot be removed, is held by an old transaction */
+#define HOPE_MILLISECONDS 1000
 
 /* a connection asks for a worker at most this often */
 #define LAUNCH_MILLISECONDS 1000
@@ -45,6 +53,17 @@ typedef struct WorkerArguments
 	Oid database;
 	Oid model;
 } WorkerArguments;
+
+/* How things stand. */
+typedef struct Learner
+{
+	Oid			  model;
+	Oid			  pending;	 /* InvalidOid if the tables have been dropped */
+	bool		  oversized; /* the pending table is larger than it should be */
+	bool		  helps;	 /* would be smaller if writers made pauses, and they do */
+	TransactionId mark;		 /* a fold, and when it was; to see whether vacuum gets on */
+	TimestampTz	  mark_time;
+} Learner;
 
 StaticAssertDecl(sizeof(WorkerArguments) <= BGW_EXTRALEN, "arguments fit");
 
@@ -78,16 +97,19 @@ worker_launch(Oid model)
 	RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
-/* VACUUM; truncating takes a lock that writers may have to wait for, a moment. */
+/* VACUUM; truncating takes a lock that writers have to wait for, a moment. */
 static void
 vacuum_table(Oid table, bool truncate)
 {
+	MemoryContext context =
+		AllocSetContextCreate(TopMemoryContext, "unifdiag vacuum", ALLOCSET_DEFAULT_SIZES);
 	VacuumStmt *statement;
 	char	   *name;
 
 	StartTransactionCommand();
-	/* vacuum outlives its transaction, and so must what it is told */
-	MemoryContextSwitchTo(PortalContext);
+	/* where vacuum keeps what outlives its transactions; so must what it is told */
+	PortalContext = context;
+	MemoryContextSwitchTo(context);
 	name = get_rel_name(table);
 	if (name != NULL)
 	{
@@ -101,81 +123,135 @@ vacuum_table(Oid table, bool truncate)
 		ExecVacuum(make_parsestate(NULL), statement, true);
 	}
 	CommitTransactionCommand();
-}
-
-static void
-vacuum_both(Oid model, Oid pending, bool truncate)
-{
-	MemoryContext context =
-		AllocSetContextCreate(TopMemoryContext, "unifdiag vacuum", ALLOCSET_DEFAULT_SIZES);
-
-	/* where vacuum keeps what outlives its transactions */
-	PortalContext = context;
-	vacuum_table(pending, truncate);
-	vacuum_table(model, truncate);
 	PortalContext = NULL;
 	MemoryContextDelete(context);
 }
 
-/* One fold, if due, in a transaction; tells the pending table. */
+/*
+ * Truncates a table that has just been vacuumed, if the lock for that is to be had soon:
+ * vacuum would try for seconds.
+ */
+static void
+truncate_table(Oid table)
+{
+	LOCKTAG tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
+	for (int tries = 0; tries < TRUNCATE_TRIES; tries++)
+	{
+		if (LockAcquire(&tag, AccessExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL)
+		{
+			vacuum_table(table, true);
+			LockRelease(&tag, AccessExclusiveLock, true);
+			return;
+		}
+		pg_usleep(1000);
+	}
+}
+
+/* Notes how large the pending table is, and whether what was deleted there can be removed. */
+static void
+look_at_pending(Learner *learner, const Attachment *attachment)
+{
+	Relation		  pending = table_open(attachment->pending, AccessShareLock);
+	const TimestampTz now = GetCurrentTimestamp();
+
+	learner->pending = attachment->pending;
+	learner->oversized = pending_size(pending) > pending_most(&attachment->config);
+	if (!TransactionIdIsValid(learner->mark) ||
+		TransactionIdPrecedes(learner->mark, GetOldestNonRemovableTransactionId(pending)))
+	{
+		learner->mark = GetCurrentTransactionIdIfAny();
+		learner->mark_time = now;
+	}
+	table_close(pending, NoLock);
+}
+
+/* Learns what is pending, all or if it is due, in a transaction. */
 static bool
-fold_once(Oid model, bool all, Oid *pending)
+fold_once(Learner *learner, bool all)
 {
 	bool folded = false;
 
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	*pending = InvalidOid;
+	learner->pending = InvalidOid;
 	/* it may have been dropped, and with the locks it is not any more */
-	model_lock(model, LOCK_FOLD, false, true);
-	LockRelationOid(model, RowExclusiveLock);
-	if (get_rel_name(model) != NULL)
+	model_lock(learner->model, LOCK_FOLD, false, true);
+	LockRelationOid(learner->model, RowExclusiveLock);
+	if (get_rel_name(learner->model) != NULL)
 	{
 		Attachment attachment;
 
-		attachment_read_latest(model, &attachment);
-		*pending = attachment.pending;
-		folded = fold_pending(model, all);
+		attachment_read_latest(learner->model, &attachment);
+		folded = fold_pending(learner->model, all);
+		look_at_pending(learner, &attachment);
 	}
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	return folded;
 }
 
+/*
+ * Lets writers know whether pauses help.  They do not if an old transaction keeps vacuum
+ * from removing anything: the pending table will grow then, however slow they are.
+ */
+static void
+ask_for_pauses(Learner *learner)
+{
+	const bool helps =
+		!TransactionIdIsValid(learner->mark) ||
+		!TimestampDifferenceExceeds(learner->mark_time, GetCurrentTimestamp(), HOPE_MILLISECONDS);
+
+	if (helps && !learner->helps)
+		model_lock(learner->model, LOCK_PAUSES, true, false);
+	else if (!helps && learner->helps)
+		model_unlock(learner->model, LOCK_PAUSES);
+	learner->helps = helps;
+}
+
 void
 unifdiag_worker_main(Datum argument pg_attribute_unused())
 {
 	WorkerArguments arguments;
-	Oid				pending = InvalidOid;
+	Learner			learner = {0};
 	bool			folded;
 
 	memcpy(&arguments, MyBgworkerEntry->bgw_extra, sizeof(arguments));
+	learner.model = arguments.model;
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(arguments.database, InvalidOid, 0);
-	if (!model_lock(arguments.model, LOCK_WORKER, true, false))
+	if (!model_lock(learner.model, LOCK_WORKER, true, false))
 		proc_exit(0);
 	pgstat_report_activity(STATE_RUNNING, "learning pending vectors");
 
-	folded = fold_once(arguments.model, true, &pending);
-	for (int naps = 0; OidIsValid(pending) && naps < MOST_NAPS;)
+	folded = fold_once(&learner, true);
+	for (int naps = 0; OidIsValid(learner.pending) && naps < MOST_NAPS;)
 	{
+		ask_for_pauses(&learner);
 		if (folded)
 		{
 			naps = 0;
-			vacuum_both(arguments.model, pending, false);
+			vacuum_table(learner.pending, false);
+			vacuum_table(learner.model, learner.oversized && learner.helps);
+			if (learner.oversized && learner.helps)
+				truncate_table(learner.pending);
 		}
 		else
 		{
-			/* the rush is over */
 			if (++naps == NAPS_TO_TRUNCATE)
-				vacuum_both(arguments.model, pending, true);
+			{
+				/* the rush is over */
+				vacuum_table(learner.pending, true);
+				vacuum_table(learner.model, true);
+			}
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 							 NAP_MILLISECONDS, PG_WAIT_EXTENSION);
 			ResetLatch(MyLatch);
 		}
 		CHECK_FOR_INTERRUPTS();
-		folded = fold_once(arguments.model, false, &pending);
+		folded = fold_once(&learner, false);
 	}
 	proc_exit(0);
 }

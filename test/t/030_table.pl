@@ -61,7 +61,7 @@ sleep 0.1 until value('SELECT generation FROM items_code_model') >= 3;
 sleep 0.5;
 ok(!$other->is_done, 'refresh looks out for transactions that have used the model of before');
 my ($code, $out, $err) = $node->psql('postgres', q{CALL sketcher_refresh('items', 'code')});
-like($err, qr/table "items" is being refreshed already/, 'a second refresh is told');
+like($err, qr/column "code" of table "items" is being refreshed already/, 'a second refresh is told');
 is($writers[2]->query('UPDATE items SET note = 1 WHERE id <= 3; SELECT 1'), 1, 'and others write');
 like(value(q{SELECT string_agg(query, ' ') FROM pg_stat_activity}), qr/sketcher_refresh of public.items: \d+ of \d+ pages, \d+ codes changed/, 'progress in pg_stat_activity');
 cmp_ok(value('SELECT count(*) FROM wrong'), '==', 0, 'what is committed is right already');
@@ -184,6 +184,27 @@ ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activit
 cmp_ok(value(q{SELECT pg_total_relation_size('items_code_model') + pg_total_relation_size('items_code_pending')}), '<', 2_000_000, 'the tables stay small');
 refresh();
 is(value('SELECT rows FROM learnt') - $rows, 30000, 'and nothing is lost');
+
+# writers that are faster than learning: what waits takes little room all the time, and nothing is lost
+value(q{
+	CREATE TABLE wide (v real[]);
+	INSERT INTO wide SELECT ARRAY(SELECT sin(i::float8 * k) FROM generate_series(1, 700) k)::real[] FROM generate_series(1, 100) i;
+	CREATE TABLE flooded AS SELECT v FROM wide;
+	SELECT sketcher_attach('flooded', 'v', 'code', 64)});
+$_->send(q{DO $$ BEGIN FOR i IN 1..1500 LOOP INSERT INTO flooded (v) SELECT v FROM wide LIMIT 1 OFFSET i % 100; COMMIT; END LOOP; END $$})
+  foreach @writers[ 0 .. 7 ];
+my $most = 0;
+while (grep { !$_->is_done } @writers[ 0 .. 7 ])
+{
+	my $size = value(q{SELECT pg_total_relation_size('flooded_code_pending')});
+	$most = $size if $size > $most;
+	sleep 0.05;
+}
+$_->finish foreach @writers[ 0 .. 7 ];
+cmp_ok($most, '>', 0, 'vectors wait while there are many');
+cmp_ok($most, '<', 12_000_000, 'but far fewer than the 48 MB that came in');
+value(q{CALL sketcher_refresh('flooded', 'code')});
+is(value('SELECT (sketcher_info(learning)).rows FROM flooded_code_model'), 12100, 'all of them are learnt');
 
 # gone with the table, also while a worker is at it
 value('INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, 5000) i');

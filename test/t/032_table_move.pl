@@ -62,6 +62,8 @@ foreach my $format ('plain', 'custom')
 		? [ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', "$directory/$format", $node->connstr($database) ]
 		: [ 'pg_restore', '-e', '-j', '2', '-d', $node->connstr($database), "$directory/$format" ], "restore from $format");
 	is(value($digest, $database), $before, "all is there after restoring from $format");
+	# nothing of it has been used yet
+	is(value(qq{BEGIN; DROP TABLE late."Things", parted; $left; ROLLBACK}, $database), '', "tables dropped right after restoring from $format take all along");
 	value(q{INSERT INTO late."Things" (v) SELECT vec(i) FROM generate_series(211, 220) i;
 		INSERT INTO parted (v) SELECT vec(i) FROM generate_series(211, 220) i}, $database);
 	is(value($wrong, $database), 0, "rows inserted after restoring from $format have right codes");
