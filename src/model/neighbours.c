@@ -37,7 +37,7 @@
 #define SHARPNESS 4.0F
 
 /* powers of two that single precision has; and 1/log 2 */
-#define MIN_EXPONENT (-126.0F)
+#define MIN_EXPONENT (-126)
 #define EXPONENT_BIAS 127
 #define MANTISSA_BITS 23
 #define LOG2_E 1.44269504F
@@ -230,11 +230,13 @@ soften(float *soft, float *slope, size_t size)
 static inline float
 exponential(float x)
 {
-	const float power = x * LOG2_E > MIN_EXPONENT ? x * LOG2_E : MIN_EXPONENT;
-	const int	whole = (int) power;
+	const float	  power = x * LOG2_E;
+	const int32_t whole = (int32_t) power;
 	/* between -1 and 0, times log 2: its series converges fast */
-	const float	  rest = (power - (float) whole) * (1.0F / LOG2_E);
-	const int32_t exponent = (int32_t) (whole + EXPONENT_BIAS) << MANTISSA_BITS;
+	const float rest = (power - (float) whole) * (1.0F / LOG2_E);
+	/* the limit is one of integers: compilers do not compare several floats at once */
+	const int32_t least = whole > MIN_EXPONENT ? whole : MIN_EXPONENT;
+	const int32_t exponent = (int32_t) ((uint32_t) (least + EXPONENT_BIAS) << MANTISSA_BITS);
 	float		  scale;
 
 	memcpy(&scale, &exponent, sizeof(scale));
@@ -278,7 +280,7 @@ compute_affinities(Batch *batch)
 
 	multiply_anchors(batch, batch->soft, sharpness, batch->affinity);
 	for (size_t i = 0; i < size; i++)
-		batch->affinity[i] = exponential(fminf(batch->affinity[i] - most, 0.0F));
+		batch->affinity[i] = exponential(batch->affinity[i] - most);
 	for (int i = 0; i < ANCHORS; i++)
 		batch->affinity[(size_t) i * (size_t) rows + (size_t) (batch->first + i)] = 0.0F;
 }
