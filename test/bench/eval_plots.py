@@ -18,9 +18,9 @@ STYLES = {
     "lsh": ("#777777", ""),
     "hadamard": ("#777777", "4 3"),
     "offline PCA": ("#000000", "1 3"),
-    "offline ITQ (FAISS)": ("#000000", "6 3"),
+    "offline ITQ (FAISS)": ("#882255", "6 3"),
 }
-OTHER_STYLE = ("#000000", "2 2")
+OTHER_STYLE = ("#117733", "2 2")
 PLOT_BITS = 32
 SHARES = (2, 5, 10, 25, 50, 100)
 
