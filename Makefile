@@ -34,6 +34,7 @@ OBJS = \
 	src/index/vacuum.o \
 	src/index/validate.o \
 	src/index/visit.o \
+	src/model/diagonal.o \
 	src/model/directions.o \
 	src/model/drift.o \
 	src/model/linalg.o \

@@ -161,20 +161,16 @@ extern double model_drift(const Model *before, const Model *after);
 /* a random rotation from the seed; rotation_random.c */
 extern void rotation_start_random(Model *model);
 
-/*
- * Turning a rotation so that neighbours stay together, by angles that fall from the first one to
- * none after so many rows; neighbours.c.
- */
-typedef struct Schedule
-{
-	double angle;
-	int	   rows;
-} Schedule;
+/* turning a rotation, while the model is young, so that neighbours stay together; neighbours.c */
+#define NEIGHBOUR_ROWS 512
+extern void neighbours_note(Model *model, const double *projected, int rows);
+extern void neighbours_turn(Model *model, bool balanced);
 
-#define NEIGHBOUR_ROWS 256
-extern void neighbours_note(Model *model, const double *projected, int rows, Schedule schedule);
-extern void neighbours_turn(Model *model, Schedule schedule, bool balanced);
-extern void neighbours_balance(Model *model);
+/* small rotations of R, and the diagonal of R C R'; diagonal.c */
+extern void	  diagonal_keep(const Model *model, double *change, double *correction);
+extern void	  diagonal_balance(Model *model);
+extern double rotation_factor(const double *change, int bits, double angle, bool at_most);
+extern void	  rotation_apply(Model *model, const double *change);
 
 /* Givens rotations that make the diagonal uniform, and how many; rotation_unifdiag.c */
 extern int unifdiag(double *covariance, double *rotation, int bits, bool stable);

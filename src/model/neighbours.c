@@ -4,8 +4,8 @@
  *
  * Among the last projected rows y the pairs that are near each other should have near codes,
  * nearer than other pairs.  With soft bits h = s(R y), s a smooth sign, let pair i, j have the
- * affinity e_ij = exp(h_i h_j / 2): a soft Hamming distance in the exponent.  R climbs
- *		sum over i of log (sum of e_ij over near j / sum of e_ij over all j),
+ * affinity e_ij = exp(b h_i h_j): a soft Hamming distance in the exponent.  R climbs
+ *		sum over some i of log (sum of e_ij over near j / sum of e_ij over all j),
  * by small rotations.  src/README.md has the gradient, and the schedule by which the steps
  * end, so that codes last.
  */
@@ -18,13 +18,14 @@
 #include "memory.h"
 #include "model.h"
 
-/* the fewest rows that R turns by, and the steps each time it follows */
-#define MIN_ROWS 32
+/* steps each time R follows; rows whose neighbours each looks at; the fewest rows to start with */
 #define STEPS 2
+#define ANCHORS 64
+#define MIN_ROWS (STEPS * ANCHORS)
 
-/* steps after these that only balance, and the largest angle of one */
-#define CORRECTIONS 2
-#define MAX_CORRECTION 0.3
+/* the angle of a step, at first; it falls to none when this many rows have come */
+#define ANGLE 0.1
+#define TURNING_ROWS 2048
 
 /* codes of more bits need it less, and it would take long */
 #define MAX_BITS 256
@@ -32,15 +33,21 @@
 /* soft bits are s(p) = q / sqrt(1 + q^2), q = STEEPNESS p, where p has a variance near 1 */
 #define STEEPNESS 2.0F
 
+/* the affinity's exponent is b h_i h_j, b this over the square root of bits */
+#define SHARPNESS 4.0F
+
+/* powers of two that single precision has; and 1/log 2 */
+#define MIN_EXPONENT (-126)
+#define EXPONENT_BIAS 127
+#define MANTISSA_BITS 23
+#define LOG2_E 1.44269504F
+
 /* numbers that are looked at side by side */
 #define LANES 8
 
-/* what is added to the weights of a graph, as a share of their mean, before it is inverted */
-#define RIDGE 1e-9
-
 /* Keeps the last rows, in the order they came, while R may still turn. */
 void
-neighbours_note(Model *model, const double *projected, int rows, Schedule schedule)
+neighbours_note(Model *model, const double *projected, int rows)
 {
 	const int	  bits = model->config.bits;
 	const int	  fresh = rows < NEIGHBOUR_ROWS ? rows : NEIGHBOUR_ROWS;
@@ -50,7 +57,7 @@ neighbours_note(Model *model, const double *projected, int rows, Schedule schedu
 	const float	 *oldest = model->recent + (size_t) (model->recent_rows - kept) * (size_t) bits;
 	float		 *target = model->recent + (size_t) kept * (size_t) bits;
 
-	if (model->rows >= schedule.rows || bits > MAX_BITS)
+	if (model->rows >= TURNING_ROWS || bits > MAX_BITS)
 	{
 		model->recent_rows = 0;
 		return;
@@ -61,14 +68,16 @@ neighbours_note(Model *model, const double *projected, int rows, Schedule schedu
 	model->recent_rows = kept + fresh;
 }
 
-/* The rows and what is computed of them. */
+/* The rows and what is computed of them; pairs are of an anchor and a row. */
 typedef struct Batch
 {
 	int	   rows;
 	int	   bits;
+	int	   first;	 /* of the anchors, which are ANCHORS of the rows */
 	float *y;		 /* rows x bits, with a mean square of 1 */
-	float *near;	 /* rows x rows: 1 for pairs that are near each other, else 0 */
-	float *affinity; /* rows x rows */
+	float *squares;	 /* their squared lengths */
+	float *near;	 /* anchors x rows: 1 for pairs that are near each other, else 0 */
+	float *affinity; /* anchors x rows */
 	float *soft;	 /* rows x bits, soft bits */
 	float *slope;	 /* their derivatives */
 	float *pull;	 /* rows x bits, the gradient by soft bits, and then by projections */
@@ -84,8 +93,9 @@ batch_alloc(Batch *batch, int rows, int bits)
 	batch->rows = rows;
 	batch->bits = bits;
 	batch->y = math_alloc(size, sizeof(float));
-	batch->near = math_alloc((size_t) rows * (size_t) rows, sizeof(float));
-	batch->affinity = math_alloc((size_t) rows * (size_t) rows, sizeof(float));
+	batch->squares = math_alloc((size_t) rows, sizeof(float));
+	batch->near = math_alloc((size_t) ANCHORS * (size_t) rows, sizeof(float));
+	batch->affinity = math_alloc((size_t) ANCHORS * (size_t) rows, sizeof(float));
 	batch->soft = math_alloc(size, sizeof(float));
 	batch->slope = math_alloc(size, sizeof(float));
 	batch->pull = math_alloc(size, sizeof(float));
@@ -97,6 +107,7 @@ static void
 batch_free(Batch *batch)
 {
 	math_free(batch->y);
+	math_free(batch->squares);
 	math_free(batch->near);
 	math_free(batch->affinity);
 	math_free(batch->soft);
@@ -144,38 +155,46 @@ second_least(const float *distances, int rows)
 	return second[0];
 }
 
-/* Which pairs are near: nearer than a row's second neighbour is on average. */
+/* Products of the anchors with all rows, times a factor. */
+static void
+multiply_anchors(const Batch *batch, const float *matrix, float factor, float *products)
+{
+	multiply_f(false, true, ANCHORS, batch->rows, batch->bits, factor,
+			   matrix + (size_t) batch->first * (size_t) batch->bits, batch->bits, matrix,
+			   batch->bits, 0.0F, products, batch->rows);
+}
+
+/* Which pairs are near: nearer than an anchor's second neighbour is on average. */
 WIDE static void
 find_near(Batch *batch)
 {
 	const int rows = batch->rows;
-	float	 *squares = math_alloc((size_t) rows, sizeof(float));
-	double	  threshold = 0.0;
+	double	  sum = 0.0;
+	float	  threshold;
 
-	multiply_f(false, true, rows, rows, batch->bits, -2.0F, batch->y, batch->bits, batch->y,
-			   batch->bits, 0.0F, batch->near, rows);
-	for (int i = 0; i < rows; i++)
-		squares[i] = -0.5F * batch->near[(size_t) i * (size_t) rows + i];
-	for (int i = 0; i < rows; i++)
+	multiply_anchors(batch, batch->y, -2.0F, batch->near);
+	for (int i = 0; i < ANCHORS; i++)
 	{
-		float *distances = batch->near + (size_t) i * (size_t) rows;
+		float	   *distances = batch->near + (size_t) i * (size_t) rows;
+		const float square = batch->squares[batch->first + i];
 
 		for (int j = 0; j < rows; j++)
-			distances[j] += squares[i] + squares[j];
+			distances[j] += square + batch->squares[j];
 		/* a row is not its own neighbour */
-		distances[i] = INFINITY;
-		threshold += (double) second_least(distances, rows) / rows;
+		distances[batch->first + i] = INFINITY;
+		sum += (double) second_least(distances, rows);
 	}
-	for (size_t i = 0; i < (size_t) rows * (size_t) rows; i++)
-		batch->near[i] = batch->near[i] <= (float) threshold ? 1.0F : 0.0F;
-	math_free(squares);
+	threshold = (float) (sum / ANCHORS);
+	for (size_t i = 0; i < (size_t) ANCHORS * (size_t) rows; i++)
+		batch->near[i] = batch->near[i] <= threshold ? 1.0F : 0.0F;
 }
 
 /* The model's last rows, measured so that their mean square is 1; false if they are zero. */
 static bool
 read_rows(Batch *batch, const Model *model)
 {
-	const size_t size = (size_t) batch->rows * (size_t) batch->bits;
+	const size_t bits = (size_t) batch->bits;
+	const size_t size = (size_t) batch->rows * bits;
 	double		 squares = 0.0;
 	double		 scale;
 
@@ -186,7 +205,8 @@ read_rows(Batch *batch, const Model *model)
 		return false;
 	for (size_t i = 0; i < size; i++)
 		batch->y[i] = (float) (model->recent[i] * scale);
-	find_near(batch);
+	for (int t = 0; t < batch->rows; t++)
+		batch->squares[t] = (float) squared_length(batch->y + (size_t) t * bits, batch->bits);
 	return true;
 }
 
@@ -203,65 +223,93 @@ soften(float *soft, float *slope, size_t size)
 	}
 }
 
-/* Affinities, which are symmetric; less than 1, since soft bits are below 1. */
-static void
+/*
+ * e to the power of a number that is not above 0, to six digits.  The library's function is
+ * called for one number at a time; this one is computed for as many as a register holds.
+ */
+static inline float
+exponential(float x)
+{
+	const float	  power = x * LOG2_E;
+	const int32_t whole = (int32_t) power;
+	/* between -1 and 0, times log 2: its series converges fast */
+	const float rest = (power - (float) whole) * (1.0F / LOG2_E);
+	/* the limit is one of integers: compilers do not compare several floats at once */
+	const int32_t least = whole > MIN_EXPONENT ? whole : MIN_EXPONENT;
+	const int32_t exponent = (int32_t) ((uint32_t) (least + EXPONENT_BIAS) << MANTISSA_BITS);
+	float		  scale;
+
+	memcpy(&scale, &exponent, sizeof(scale));
+	return scale *
+		   (1.0F +
+			rest * (1.0F +
+					rest * (1.0F / 2.0F +
+							rest * (1.0F / 6.0F +
+									rest * (1.0F / 24.0F +
+											rest * (1.0F / 120.0F + rest * (1.0F / 720.0F)))))));
+}
+
+/* The sum of products; by LANES, so that the compiler can use wide registers. */
+WIDE static float
+sum_products(const float *a, const float *b, int n)
+{
+	float sums[LANES] = {0.0F};
+	float sum = 0.0F;
+	int	  j = 0;
+
+	for (; j + LANES <= n; j += LANES)
+	{
+		for (int l = 0; l < LANES; l++)
+			sums[l] += a[j + l] * b[j + l];
+	}
+	for (; j < n; j++)
+		sum += a[j] * b[j];
+	for (int l = 0; l < LANES; l++)
+		sum += sums[l];
+	return sum;
+}
+
+/* Affinities; at most 1, since soft bits are below 1. */
+WIDE static void
 compute_affinities(Batch *batch)
 {
-	const int	rows = batch->rows;
-	const float most = 0.5F * (float) batch->bits;
+	const int	 rows = batch->rows;
+	const float	 sharpness = SHARPNESS / sqrtf((float) batch->bits);
+	const float	 most = sharpness * (float) batch->bits;
+	const size_t size = (size_t) ANCHORS * (size_t) rows;
 
-	multiply_f(false, true, rows, rows, batch->bits, 0.5F, batch->soft, batch->bits, batch->soft,
-			   batch->bits, 0.0F, batch->affinity, rows);
-	for (int i = 0; i < rows; i++)
-	{
-		for (int j = 0; j < i; j++)
-		{
-			const float e = expf(batch->affinity[(size_t) i * (size_t) rows + j] - most);
-
-			batch->affinity[(size_t) i * (size_t) rows + j] = e;
-			batch->affinity[(size_t) j * (size_t) rows + i] = e;
-		}
-		batch->affinity[(size_t) i * (size_t) rows + i] = 0.0F;
-	}
+	multiply_anchors(batch, batch->soft, sharpness, batch->affinity);
+	for (size_t i = 0; i < size; i++)
+		batch->affinity[i] = exponential(batch->affinity[i] - most);
+	for (int i = 0; i < ANCHORS; i++)
+		batch->affinity[(size_t) i * (size_t) rows + (size_t) (batch->first + i)] = 0.0F;
 }
 
 /*
- * Affinities become what each pair pulls: e_ij (n_ij (1/s_i + 1/s_j) - (1/t_i + 1/t_j)) with n
- * the near pairs, s and t the sums of affinities over near and over all.  Rows without a near
- * one do not count.
+ * Affinities become what each pair pulls: e_ij (n_ij / s_i - 1 / t_i) with n the near pairs,
+ * s and t the sums of affinities over near and over all.  Anchors without a near row do not
+ * count.
  */
 WIDE static void
 compute_pulls(Batch *batch)
 {
 	const int rows = batch->rows;
-	float	 *near = math_alloc((size_t) rows, sizeof(float));
-	float	 *all = math_alloc((size_t) rows, sizeof(float));
+	float	 *ones = math_alloc((size_t) rows, sizeof(float));
 
-	for (int i = 0; i < rows; i++)
-	{
-		const float *affinity = batch->affinity + (size_t) i * (size_t) rows;
-		const float *is_near = batch->near + (size_t) i * (size_t) rows;
-		double		 sum_near = 0.0;
-		double		 sum = 0.0;
-
-		for (int j = 0; j < rows; j++)
-		{
-			sum_near += affinity[j] * is_near[j];
-			sum += affinity[j];
-		}
-		near[i] = sum_near > FLT_MIN ? (float) (1.0 / sum_near) : 0.0F;
-		all[i] = sum_near > FLT_MIN ? (float) (1.0 / sum) : 0.0F;
-	}
-	for (int i = 0; i < rows; i++)
+	for (int j = 0; j < rows; j++)
+		ones[j] = 1.0F;
+	for (int i = 0; i < ANCHORS; i++)
 	{
 		float		*affinity = batch->affinity + (size_t) i * (size_t) rows;
 		const float *is_near = batch->near + (size_t) i * (size_t) rows;
+		const float	 sum_near = sum_products(affinity, is_near, rows);
+		const float	 near = sum_near > FLT_MIN ? 1.0F / sum_near : 0.0F;
+		const float	 all = sum_near > FLT_MIN ? 1.0F / sum_products(affinity, ones, rows) : 0.0F;
 
 		for (int j = 0; j < rows; j++)
-			affinity[j] *= is_near[j] * (near[i] + near[j]) - (all[i] + all[j]);
+			affinity[j] *= is_near[j] * near - all;
 	}
-	math_free(near);
-	math_free(all);
+	math_free(ones);
 }
 
 /* The gradient of the objective by R, bits x bits. */
@@ -271,136 +319,22 @@ compute_gradient(Batch *batch)
 	const int	 rows = batch->rows;
 	const int	 bits = batch->bits;
 	const size_t size = (size_t) rows * (size_t) bits;
+	const size_t first = (size_t) batch->first * (size_t) bits;
 
 	multiply_f(false, true, rows, bits, bits, 1.0F, batch->y, bits, batch->rotation, bits, 0.0F,
 			   batch->soft, bits);
 	soften(batch->soft, batch->slope, size);
 	compute_affinities(batch);
 	compute_pulls(batch);
-	multiply_f(false, false, rows, bits, rows, 1.0F, batch->affinity, rows, batch->soft, bits, 0.0F,
-			   batch->pull, bits);
+	/* anchors pull rows, and rows anchors */
+	multiply_f(true, false, rows, bits, ANCHORS, 1.0F, batch->affinity, rows, batch->soft + first,
+			   bits, 0.0F, batch->pull, bits);
+	multiply_f(false, false, ANCHORS, bits, rows, 1.0F, batch->affinity, rows, batch->soft, bits,
+			   1.0F, batch->pull + first, bits);
 	for (size_t i = 0; i < size; i++)
 		batch->pull[i] *= batch->slope[i];
 	multiply_f(true, false, bits, bits, rows, 1.0F, batch->pull, bits, batch->y, bits, 0.0F,
 			   batch->gradient, bits);
-}
-
-/* Adds (m_i - m_j) T_ij, m the solution of the graph's equations for the flow, to change. */
-static void
-add_flow(const double *inverse, const double *rotated, const double *flow, int bits, double *change)
-{
-	double *level = math_alloc((size_t) bits, sizeof(double));
-
-	multiply_vector_d(false, bits, bits, 1.0, inverse, flow, 0.0, level);
-	for (int i = 0; i < bits; i++)
-	{
-		for (int j = 0; j < bits; j++)
-			change[(size_t) i * (size_t) bits + j] +=
-				(level[i] - level[j]) * rotated[(size_t) i * (size_t) bits + j];
-	}
-	math_free(level);
-}
-
-/*
- * A small rotation I + A, A antisymmetric, changes the diagonal of T = R C R' by
- * 2 sum over j of A_ij T_ij.  Takes out of the change what would change the diagonal, and makes a
- * correction that would make it uniform; both are nearest, and of the form (m_i - m_j) T_ij,
- * where m solves the equations of a graph with the weights T_ij^2.
- */
-static void
-keep_diagonal(const Model *model, double *change, double *correction)
-{
-	const int	 bits = model->config.bits;
-	const size_t size = (size_t) bits * (size_t) bits;
-	double		*product = math_alloc(size, sizeof(double));
-	double		*rotated = math_alloc(size, sizeof(double));
-	double		*graph = math_alloc(size, sizeof(double));
-	double		*flow = math_alloc((size_t) bits, sizeof(double));
-	double		*lack = math_alloc((size_t) bits, sizeof(double));
-	double		 mean = 0.0;
-	double		 total = 0.0;
-
-	multiply_d(false, false, bits, bits, bits, 1.0, model->rotation, model->covariance, 0.0,
-			   product);
-	multiply_d(false, true, bits, bits, bits, 1.0, product, model->rotation, 0.0, rotated);
-	for (int i = 0; i < bits; i++)
-		mean += rotated[(size_t) i * (size_t) bits + i] / bits;
-	for (int i = 0; i < bits; i++)
-	{
-		lack[i] = (mean - rotated[(size_t) i * (size_t) bits + i]) / 2.0;
-		for (int j = 0; j < bits; j++)
-		{
-			const double t = rotated[(size_t) i * (size_t) bits + j];
-
-			if (i == j)
-				continue;
-			graph[(size_t) i * (size_t) bits + i] += t * t;
-			graph[(size_t) i * (size_t) bits + j] = -t * t;
-			flow[i] -= change[(size_t) i * (size_t) bits + j] * t;
-			total += t * t;
-		}
-	}
-	/* levels are determined but for a constant; the ridge chooses one */
-	for (int i = 0; i < bits; i++)
-		graph[(size_t) i * (size_t) bits + i] += RIDGE * total / bits;
-	if (total > 0.0 && positive_inverse(bits, graph))
-	{
-		add_flow(graph, rotated, flow, bits, change);
-		add_flow(graph, rotated, lack, bits, correction);
-	}
-	math_free(product);
-	math_free(rotated);
-	math_free(graph);
-	math_free(flow);
-	math_free(lack);
-}
-
-/* The factor that makes a small rotation one of that angle, in radians, or of that at most. */
-static double
-factor_for(const double *change, int bits, double angle, bool at_most)
-{
-	const double length = sqrt(dot_d(bits * bits, change, change) / bits);
-
-	if (!(length > 0.0) || !isfinite(length))
-		return 0.0;
-	return at_most && length < angle ? 1.0 : angle / length;
-}
-
-/* R <- (I + A) R, made orthogonal again. */
-static void
-apply_change(Model *model, const double *change)
-{
-	const int	 bits = model->config.bits;
-	const size_t size = (size_t) bits * (size_t) bits;
-	double		*product = math_alloc(size, sizeof(double));
-
-	multiply_d(false, false, bits, bits, bits, 1.0, change, model->rotation, 0.0, product);
-	for (size_t i = 0; i < size; i++)
-		model->rotation[i] += product[i];
-	restore_orthogonal(bits, model->rotation);
-	math_free(product);
-}
-
-/*
- * Makes the diagonal of R C R' nearly uniform by the smallest rotation that does, to first order.
- * Unlike Givens rotations it depends on nothing discrete, such as which bit varies most.
- */
-void
-neighbours_balance(Model *model)
-{
-	const int	 bits = model->config.bits;
-	const size_t size = (size_t) bits * (size_t) bits;
-	double		*change = math_alloc(size, sizeof(double));
-	double		*correction = math_alloc(size, sizeof(double));
-	double		 share;
-
-	keep_diagonal(model, change, correction);
-	share = factor_for(correction, bits, MAX_CORRECTION, true);
-	for (size_t i = 0; i < size; i++)
-		correction[i] *= share;
-	apply_change(model, correction);
-	math_free(change);
-	math_free(correction);
 }
 
 /* R climbs one step of that angle. */
@@ -417,6 +351,7 @@ climb(Model *model, Batch *batch, double angle, bool balanced)
 
 	for (size_t i = 0; i < size; i++)
 		batch->rotation[i] = (float) model->rotation[i];
+	find_near(batch);
 	compute_gradient(batch);
 	for (size_t i = 0; i < size; i++)
 		change[i] = batch->gradient[i];
@@ -429,25 +364,25 @@ climb(Model *model, Batch *batch, double angle, bool balanced)
 				product[(size_t) i * (size_t) bits + j] - product[(size_t) j * (size_t) bits + i];
 	}
 	if (balanced)
-		keep_diagonal(model, change, correction);
-	step = factor_for(change, bits, angle, false);
-	share = factor_for(correction, bits, angle, true);
+		diagonal_keep(model, change, correction);
+	step = rotation_factor(change, bits, angle, false);
+	share = rotation_factor(correction, bits, angle, true);
 	for (size_t i = 0; i < size; i++)
 		change[i] = step * change[i] + share * correction[i];
-	apply_change(model, change);
+	rotation_apply(model, change);
 	math_free(product);
 	math_free(change);
 	math_free(correction);
 }
 
 /*
- * Turns R by a few steps, unless it has settled.  Balanced, the diagonal of R C R' stays
- * uniform.
+ * Turns R by a few steps, unless it has settled; the anchors are the last rows, others in each
+ * step.  Balanced, the diagonal of R C R' stays uniform.
  */
 void
-neighbours_turn(Model *model, Schedule schedule, bool balanced)
+neighbours_turn(Model *model, bool balanced)
 {
-	const double angle = schedule.angle * (1.0 - (double) model->rows / schedule.rows);
+	const double angle = ANGLE * (1.0 - (double) model->rows / TURNING_ROWS);
 	Batch		 batch;
 
 	if (angle <= 0.0 || model->recent_rows < MIN_ROWS || model->config.bits < 2)
@@ -456,9 +391,10 @@ neighbours_turn(Model *model, Schedule schedule, bool balanced)
 	if (read_rows(&batch, model))
 	{
 		for (int step = 0; step < STEPS; step++)
+		{
+			batch.first = batch.rows - (step + 1) * ANCHORS;
 			climb(model, &batch, angle, balanced);
-		for (int step = 0; step < CORRECTIONS && balanced; step++)
-			neighbours_balance(model);
+		}
 	}
 	batch_free(&batch);
 }

@@ -4,18 +4,10 @@
  */
 #include "model.h"
 
-static const Schedule schedule = {.angle = 0.07, .rows = 4096};
-
 static void
 adapt(Model *model)
 {
-	neighbours_turn(model, schedule, false);
-}
-
-static void
-note(Model *model, const double *projected, int rows)
-{
-	neighbours_note(model, projected, rows, schedule);
+	neighbours_turn(model, false);
 }
 
 const Rotation rotation_neighbour = {
@@ -24,5 +16,5 @@ const Rotation rotation_neighbour = {
 	.recent = NEIGHBOUR_ROWS,
 	.start = rotation_start_random,
 	.adapt = adapt,
-	.note = note,
+	.note = neighbours_note,
 };

@@ -19,9 +19,6 @@
 #define CORRECTIONS 3
 #define MAX_CORRECTED_BITS 256
 
-/* smaller steps than without a constraint: each balancing makes them less smooth */
-static const Schedule schedule = {.angle = 0.05, .rows = 3072};
-
 /* the two bits to turn next: target gets the mean variance, partner the difference */
 typedef struct Pair
 {
@@ -200,13 +197,13 @@ adapt(Model *model)
 {
 	if (model->config.stable)
 	{
-		neighbours_turn(model, schedule, true);
+		neighbours_turn(model, true);
 		/* many small turns, where there are any to build on, rather than a few large ones */
 		for (int i = 0;
 			 i < CORRECTIONS && model->rotated_rows > 0 &&
 			 model->config.bits <= MAX_CORRECTED_BITS && model_balance(model) > STABLE_TOLERANCE;
 			 i++)
-			neighbours_balance(model);
+			diagonal_balance(model);
 	}
 	else
 		set_identity(model->rotation, model->config.bits);
@@ -217,7 +214,7 @@ static void
 note(Model *model, const double *projected, int rows)
 {
 	if (model->config.stable)
-		neighbours_note(model, projected, rows, schedule);
+		neighbours_note(model, projected, rows);
 }
 
 const Rotation rotation_unifdiag = {

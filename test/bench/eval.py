@@ -1,14 +1,16 @@
 """The part of the evaluation that is not the server's: drawing rows, scoring codes, reporting.
 
 usage: eval.py draw WORK PARTITION [DATA]        binary COPY rows (id, v) to standard output; the last are queries
-       eval.py score WORK PARTITION BITS METHOD  a result (JSON) for the codes in WORK, to standard output
-       eval.py references WORK PARTITION BITS    the same for learners that see all rows at once
+       eval.py score WORK PARTITION BITS METHOD SHARE...
+                                                 a result (JSON) for the codes in WORK, to standard output
+       eval.py references WORK PARTITION BITS... the same for learners of others
        eval.py report RESULTS DIRECTORY          eval.md and plots of all results
 
 A neighbour of a query is a row within the mean distance of the queries' 50th nearest rows.  The
 score is the mean average precision of ranking all rows by Hamming distance; among rows of equal
 distance every order is as likely, and the precision is what is expected then.
 """
+import ctypes
 import json
 import os
 import sys
@@ -27,7 +29,6 @@ import fashion
 ROWS = 60000
 QUERIES = 1000
 NEIGHBOUR = 50
-SHARES = (2, 5, 10, 25, 50, 100)
 
 # a larger sketch than ours, which has twice as many rows as bits
 OSH_ROWS = 200
@@ -78,6 +79,7 @@ class Truth:
         stored = np.load(os.path.join(work, "near.npz"))
         self.rows = int(stored["rows"])
         self.near = np.split(stored["near"], stored["ends"])[:-1]
+        self.library = ctypes.CDLL(os.path.join(work, "distances.so"))
         self.harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, self.rows + 1))])
 
     def average_precision(self, counts, hits):
@@ -91,25 +93,26 @@ class Truth:
         others = (hits - 1) / np.maximum(counts - 1, 1)
         return (hits / counts * ((hits_before + 1) * first + others * second)).sum() / hits.sum()
 
-    def score(self, codes):
-        """Codes as an array of 0 and 1, rows and then queries."""
-        bits = codes.shape[1]
-        signs = codes.astype(np.float32) * 2 - 1
-        scores = []
-        for first in range(self.rows, len(codes), 100):
-            # sums of plus and minus one are exact
-            distances = (signs[first:first + 100] @ signs[:self.rows].T * -0.5 + 0.5 * bits).astype(np.intp)
-            for i, line in enumerate(distances, start=first - self.rows):
-                if len(self.near[i]) > 0:
-                    scores.append(self.average_precision(np.bincount(line, minlength=bits + 1),
-                                                         np.bincount(line[self.near[i]], minlength=bits + 1)))
-        return float(np.mean(scores))
+    def distances(self, codes, query, bits):
+        counts = np.zeros(bits + 1, np.int64)
+        self.library.count_distances(codes.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(len(codes)), ctypes.c_size_t(codes.shape[1]),
+                                     query.ctypes.data_as(ctypes.c_void_p), counts.ctypes.data_as(ctypes.c_void_p))
+        return counts
+
+    def score(self, packed, bits):
+        """Codes as bytes, rows and then queries."""
+        words = np.zeros((len(packed), (bits + 63) // 64 * 8), np.uint8)
+        words[:, :packed.shape[1]] = packed
+        codes = words.view(np.uint64)
+        return float(np.mean([self.average_precision(self.distances(codes[:self.rows], query, bits), self.distances(codes[near], query, bits))
+                              for query, near in zip(codes[self.rows:], self.near) if len(near) > 0]))
 
 
-def read_codes(path, bits):
+def read_codes(path, bits, columns):
+    """Codes by column, as bytes: the server writes all of a row, one after the other."""
     with open(path) as file:
         data = np.frombuffer(bytes.fromhex(file.read().strip()), np.uint8)
-    return np.unpackbits(data.reshape(-1, (bits + 7) // 8), axis=1)[:, :bits]
+    return [np.ascontiguousarray(column) for column in data.reshape(-1, columns, (bits + 7) // 8).transpose(1, 0, 2)]
 
 
 def print_result(work, partition, bits, method, **values):
@@ -118,31 +121,50 @@ def print_result(work, partition, bits, method, **values):
     print(json.dumps(dict(data=name, partition=int(partition), bits=bits, method=method, **values)))
 
 
-def score(work, partition, bits, method):
+def share_changed(before, after, bits):
+    return float(np.unpackbits(before ^ after, axis=1)[:, :bits].mean())
+
+
+def score(work, partition, bits, method, *shares):
     bits = int(bits)
     truth = Truth(work)
-    codes = {share: read_codes(path, bits) for share in SHARES if os.path.exists(path := os.path.join(work, str(share)))}
-    arrival = read_codes(os.path.join(work, "arrival"), bits)
+    *codes, arrival = read_codes(os.path.join(work, "codes"), bits, len(shares) + 1)
+    codes = dict(zip(shares, codes))
+    final = codes["100"]
+    # the queries are no part of the stream
+    arrival[truth.rows:] = final[truth.rows:]
     with open(os.path.join(work, "seconds")) as file:
-        seconds = {int(share): float(took) for share, took in map(str.split, file)}
+        seconds = sum(float(line.split()[1]) for line in file)
     tenth = truth.rows // 10
     print_result(work, partition, bits, method,
-                 map={str(share): truth.score(codes[share]) for share in codes},
-                 arrival=truth.score(arrival),
-                 changed=float((arrival[:truth.rows] != codes[100][:truth.rows]).mean()),
-                 changed_late=float((arrival[tenth:truth.rows] != codes[100][tenth:truth.rows]).mean()),
-                 microseconds=sum(seconds.values()) / truth.rows * 1e6)
+                 map={share: truth.score(codes[share], bits) for share in shares},
+                 arrival=truth.score(arrival, bits),
+                 changed=share_changed(arrival[:truth.rows], final[:truth.rows], bits),
+                 changed_late=share_changed(arrival[tenth:truth.rows], final[tenth:truth.rows], bits),
+                 microseconds=seconds / truth.rows * 1e6)
 
 
-def principal_components(rows, bits):
+def principal_components(rows):
+    """All of them, the first in the first row, and the mean."""
     mean = rows.mean(axis=0, dtype=np.float64)
     centred = (rows - mean).astype(np.float32)
     _, vectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))
-    return vectors.T[::-1][:bits], mean
+    return vectors.T[::-1], mean
 
 
-def frequent_directions(rows, bits):
-    """OSH with a sketch of OSH_ROWS rows, in OSH_CHUNKS chunks, and a random rotation."""
+def shrink(stack):
+    """The principal directions of the rows, half as many as the sketch has, less the variance of the next."""
+    squares, left = np.linalg.eigh(stack @ stack.T)
+    squares, left = squares[::-1], left[:, ::-1]
+    half = OSH_ROWS // 2
+    used = squares[:half] > 1e-12 * squares[0]
+    directions = (left[:, :half][:, used].T @ stack) / np.sqrt(squares[:half][used])[:, None]
+    least = squares[half] if len(squares) > half else 0.0
+    return np.sqrt(np.maximum(squares[:half][used] - least, 0.0))[:, None] * directions
+
+
+def frequent_directions(rows):
+    """OSH with a sketch of OSH_ROWS rows, in OSH_CHUNKS chunks: its directions, and the mean."""
     mean, seen, sketch = np.zeros(rows.shape[1]), 0, np.zeros((0, rows.shape[1]))
     for chunk in np.array_split(rows.astype(np.float64), OSH_CHUNKS):
         total = seen + len(chunk)
@@ -151,45 +173,49 @@ def frequent_directions(rows, bits):
         parts = np.vstack([chunk - chunk.mean(axis=0), way])
         mean, seen = mean + (chunk.mean(axis=0) - mean) * len(chunk) / total, total
         for part in np.array_split(parts, max(1, 2 * len(parts) // OSH_ROWS)):
-            _, values, vectors = np.linalg.svd(np.vstack([sketch, part]), full_matrices=False)
-            half = OSH_ROWS // 2
-            squares = values ** 2 - (values[half] ** 2 if len(values) > half else 0.0)
-            sketch = np.sqrt(np.maximum(squares, 0.0))[:half, None] * vectors[:half]
-    _, _, vectors = np.linalg.svd(sketch, full_matrices=False)
-    rotation, _ = np.linalg.qr(np.random.default_rng(bits).standard_normal((bits, bits)))
-    return rotation @ vectors[:bits], mean
+            sketch = shrink(np.vstack([sketch, part]))
+    return np.linalg.svd(sketch, full_matrices=False)[2], mean
 
 
-def references(work, partition, bits):
-    bits = int(bits)
+def random_rotation(bits):
+    return np.linalg.qr(np.random.default_rng(bits).standard_normal((bits, bits)))[0]
+
+
+def references(work, partition, *lengths):
     truth = Truth(work)
     vectors = np.load(os.path.join(work, "vectors.npy"))
     rows = vectors[:truth.rows]
+    lengths = [bits for bits in map(int, lengths) if bits <= rows.shape[1]]
 
-    def report(name, learn):
-        start = time.perf_counter()
-        hashed = learn()
-        took = time.perf_counter() - start
-        print_result(work, partition, bits, name, map={"100": truth.score(hashed(vectors))}, microseconds=took / truth.rows * 1e6)
+    def measure(learn, *arguments):
+        start = time.process_time()
+        learnt = learn(*arguments)
+        return learnt, (time.process_time() - start) / truth.rows * 1e6
 
-    def linear(learn):
-        def learnt():
-            matrix, mean = learn(rows, bits)
-            return lambda x: (x - mean) @ matrix.T >= 0
-        return learnt
+    def report(name, bits, projected, microseconds):
+        packed = np.packbits(projected >= 0, axis=1)
+        print_result(work, partition, bits, name, map={"100": truth.score(packed, bits)}, microseconds=microseconds)
 
-    def itq():
+    def itq(bits):
         import faiss
         faiss.omp_set_num_threads(1)
         transform = faiss.ITQTransform(rows.shape[1], bits, True)
         transform.max_train_per_dim = len(rows) // rows.shape[1] + 1
         transform.train(rows)
-        return lambda x: transform.apply(x) >= 0
+        return transform
 
-    report("offline PCA", linear(principal_components))
-    report("offline ITQ (FAISS)", itq)
-    if rows.shape[1] >= OSH_ROWS and bits <= OSH_ROWS // 2:
-        report(f"OSH, {OSH_ROWS} rows, {OSH_CHUNKS} chunks", linear(frequent_directions))
+    # one decomposition serves all lengths
+    (components, mean), took = measure(principal_components, rows)
+    for bits in lengths:
+        report("offline PCA", bits, (vectors - mean) @ components[:bits].T, took)
+    for bits in lengths:
+        transform, took = measure(itq, bits)
+        report("offline ITQ (FAISS)", bits, transform.apply(vectors), took)
+    if rows.shape[1] >= OSH_ROWS:
+        (directions, mean), took = measure(frequent_directions, rows)
+        for bits in lengths:
+            if bits <= len(directions):
+                report(f"OSH, {OSH_ROWS} rows, {OSH_CHUNKS} chunks", bits, (vectors - mean) @ (random_rotation(bits) @ directions[:bits]).T, took)
 
 
 def main(arguments):

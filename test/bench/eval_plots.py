@@ -1,5 +1,6 @@
 """The evaluation's report: a Markdown table and SVG plots of all results."""
 import json
+import math
 import os
 import statistics
 from xml.sax.saxutils import escape
@@ -17,10 +18,11 @@ STYLES = {
     "lsh": ("#777777", ""),
     "hadamard": ("#777777", "4 3"),
     "offline PCA": ("#000000", "1 3"),
-    "offline ITQ (FAISS)": ("#000000", "6 3"),
+    "offline ITQ (FAISS)": ("#882255", "6 3"),
 }
-OTHER_STYLE = ("#000000", "2 2")
+OTHER_STYLE = ("#117733", "2 2")
 PLOT_BITS = 32
+SHARES = (2, 5, 10, 25, 50, 100)
 
 
 def order(method):
@@ -83,10 +85,10 @@ def table(results):
         yield f"## {results.data}, {bits} bits, along the stream"
         yield ""
         yield ("| method | mAP at 2 % | 5 % | 10 % | 25 % | 50 % | 100 % | codes kept as made (b) | b / a | 10 % / 100 % "
-               "| bits changed | after the first tenth | learning, µs a row |")
+               "| bits changed | after the first tenth | learning, µs a row (processor) |")
         yield "|---|" + "---:|" * 12
         for method in results.methods:
-            shares = [results.mean(method, bits, lambda line: line["map"][share]) for share in ("2", "5", "10", "25", "50", "100")]
+            shares = [results.mean(method, bits, lambda line: line["map"][share]) for share in map(str, SHARES)]
             kept = results.mean(method, bits, lambda line: line["arrival"])
             took = results.mean(method, bits, lambda line: line["microseconds"])
             cells = ["–" if value is None else f"{value:.3f}" for value in shares + [kept]]
@@ -103,11 +105,13 @@ class Plot:
     WIDTH, HEIGHT = 760, 400
     LEFT, RIGHT, TOP, BOTTOM = 64, 220, 36, 52
 
-    def __init__(self, title, x_label, ticks, highest):
-        from math import log
-        self.log = log
+    def __init__(self, title, x_label, ticks, values):
         self.ticks = ticks
-        self.highest = highest
+        span = max(values) - min(values)
+        step = next(step for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2) if span / step <= 8 or step == 0.2)
+        # whole steps, with some room at both ends
+        self.lowest = max(math.floor(min(values) / step - 0.2), 0) * step
+        self.highest = math.ceil(max(values) / step + 0.2) * step
         self.parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.WIDTH} {self.HEIGHT}" font-family="sans-serif" font-size="12">',
             f'<rect width="{self.WIDTH}" height="{self.HEIGHT}" fill="#ffffff"/>',
@@ -118,19 +122,24 @@ class Plot:
             x = self.x(tick)
             self.parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{self.TOP}" y2="{self.HEIGHT - self.BOTTOM}" stroke="#e0e0e0"/>')
             self.parts.append(f'<text x="{x:.1f}" y="{self.HEIGHT - self.BOTTOM + 18}" text-anchor="middle">{tick:g}</text>')
-        step = 0.1 if highest > 0.3 else 0.05 if highest > 0.12 else 0.02
-        for i in range(int(highest / step) + 1):
+        for i in range(round(self.lowest / step), round(self.highest / step) + 1):
             y = self.y(i * step)
             self.parts.append(f'<line x1="{self.LEFT}" x2="{self.WIDTH - self.RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e0e0e0"/>')
-            self.parts.append(f'<text x="{self.LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{i * step:.2f}</text>')
+            self.parts.append(f'<text x="{self.LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{i * step:.{3 if step < 0.01 else 2}f}</text>')
         self.legend = []
 
     def x(self, value):
-        first, last = self.log(self.ticks[0]), self.log(self.ticks[-1])
-        return self.LEFT + (self.log(value) - first) / (last - first) * (self.WIDTH - self.LEFT - self.RIGHT)
+        first, last = math.log(self.ticks[0]), math.log(self.ticks[-1])
+        return self.LEFT + (math.log(value) - first) / (last - first) * (self.WIDTH - self.LEFT - self.RIGHT)
 
     def y(self, value):
-        return self.HEIGHT - self.BOTTOM - value / self.highest * (self.HEIGHT - self.TOP - self.BOTTOM)
+        share = (value - self.lowest) / (self.highest - self.lowest)
+        return self.HEIGHT - self.BOTTOM - share * (self.HEIGHT - self.TOP - self.BOTTOM)
+
+    def mark(self, x, y, method):
+        colour, dashes = STYLES.get(method, OTHER_STYLE)
+        fill = "#ffffff" if dashes else colour
+        self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{fill}" stroke="{colour}" stroke-width="2"/>')
 
     def add(self, method, points):
         colour, dashes = STYLES.get(method, OTHER_STYLE)
@@ -138,8 +147,7 @@ class Plot:
         if len(points) > 1:
             self.parts.append(f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}"/>')
         for x, y in points:
-            fill = "#ffffff" if dashes else colour
-            self.parts.append(f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="4" fill="{fill}" stroke="{colour}" stroke-width="2"/>')
+            self.mark(self.x(x), self.y(y), method)
         self.legend.append((points[-1][1], method))
 
     def write(self, path):
@@ -147,37 +155,45 @@ class Plot:
             colour, dashes = STYLES.get(method, OTHER_STYLE)
             x, y = self.WIDTH - self.RIGHT + 16, self.TOP + 12 + 20 * i
             self.parts.append(f'<line x1="{x}" x2="{x + 28}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}"/>')
+            self.mark(x + 14, y, method)
             self.parts.append(f'<text x="{x + 36}" y="{y + 4}">{escape(method)}</text>')
         with open(path, "w") as file:
             print("\n".join(self.parts + ["</svg>"]), file=file)
 
 
+def plot_lines(path, title, x_label, ticks, lines):
+    """A line, or a point, for each method: a list of places (x, y)."""
+    plot = Plot(title, x_label, ticks, [y for points in lines.values() for _, y in points])
+    for method, points in lines.items():
+        plot.add(method, points)
+    plot.write(path)
+
+
 def plot_all(results, directory):
     bits = PLOT_BITS if PLOT_BITS in results.bits else results.bits[-1]
+    title = f"{results.data}, {bits} bits"
     at_end = {method: results.mean(method, bits, final) for method in results.methods}
-    highest = 1.1 * max(at_end.values())
-    plot = Plot(f"{results.data}, {bits} bits", "rows seen, % of the stream", [2, 5, 10, 25, 50, 100], highest)
-    for method in results.methods:
-        points = [(share, results.mean(method, bits, lambda line: line["map"][str(share)])) for share in (2, 5, 10, 25, 50, 100)]
-        points = [point for point in points if point[1] is not None]
-        plot.add(method, points if len(points) > 1 else [(2, at_end[method]), (100, at_end[method])])
-    plot.write(os.path.join(directory, "map_rows.svg"))
+    at_end = {method: value for method, value in at_end.items() if value is not None}
 
-    took = {method: results.mean(method, bits, lambda line: line["microseconds"]) for method in results.methods}
-    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+    def along_the_stream(method):
+        points = [(share, results.mean(method, bits, lambda line: line["map"][str(share)])) for share in SHARES]
+        points = [point for point in points if point[1] is not None]
+        # what was learnt from all rows at once is a level to compare with
+        return points if len(points) > 1 else [(SHARES[0], at_end[method]), (SHARES[-1], at_end[method])]
+
+    plot_lines(os.path.join(directory, "map_rows.svg"), title, "rows seen, % of the stream", SHARES,
+               {method: along_the_stream(method) for method in at_end})
+
+    took = {method: results.mean(method, bits, lambda line: line["microseconds"]) for method in at_end}
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
              if tick * 2.5 > min(took.values()) and tick / 2.5 < max(took.values())]
-    plot = Plot(f"{results.data}, {bits} bits", "learning, µs a row, reading the row included", ticks, highest)
-    for method in results.methods:
-        plot.add(method, [(took[method], at_end[method])])
-    plot.write(os.path.join(directory, "map_time.svg"))
+    plot_lines(os.path.join(directory, "map_time.svg"), title, "learning, µs of the processor a row, reading the row included", ticks,
+               {method: [(took[method], at_end[method])] for method in at_end})
 
     if len(results.bits) > 1:
-        highest = 1.1 * max(results.mean(method, b, final) or 0 for method in results.methods for b in results.bits)
-        plot = Plot(results.data, "bits", results.bits, highest)
-        for method in results.methods:
-            points = [(b, results.mean(method, b, final)) for b in results.bits]
-            plot.add(method, [point for point in points if point[1] is not None])
-        plot.write(os.path.join(directory, "map_bits.svg"))
+        lines = {method: [(b, results.mean(method, b, final)) for b in results.bits] for method in results.methods}
+        plot_lines(os.path.join(directory, "map_bits.svg"), results.data, "bits", results.bits,
+                   {method: [point for point in points if point[1] is not None] for method, points in lines.items()})
 
 
 def report(path, directory):
