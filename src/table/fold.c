@@ -185,6 +185,7 @@ fold_pending(Oid model, bool all)
 	attachment_read_latest(model, &attachment);
 	pending = table_open(attachment.pending, RowExclusiveLock);
 	pending_check(pending);
+	pending_check_owner(attachment.pending, model);
 	PushActiveSnapshot(GetLatestSnapshot());
 	if (all || is_due(pending, GetActiveSnapshot(), &attachment.config))
 	{
