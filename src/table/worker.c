@@ -253,5 +253,8 @@ unifdiag_worker_main(Datum argument pg_attribute_unused())
 		CHECK_FOR_INTERRUPTS();
 		folded = fold_once(&learner, false);
 	}
+	/* whoever has committed before that did not ask for another worker */
+	model_unlock(learner.model, LOCK_WORKER);
+	(void) fold_once(&learner, false);
 	proc_exit(0);
 }
