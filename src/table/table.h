@@ -156,14 +156,14 @@ extern void worker_launch(Oid model);
 typedef struct Walk
 {
 	/* where and with what */
-	Oid			target;
-	Oid			model;
-	Oid			owner;
-	AttrNumber	vector; /* columns of the target; partitions may number them otherwise */
-	AttrNumber	code;
-	Oid			code_type;
-	int			batch;
-	HashPlan   *plan;
+	Oid		   target;
+	Oid		   model;
+	Oid		   owner;
+	AttrNumber vector; /* columns of the target; partitions may number them otherwise */
+	AttrNumber code;
+	Oid		   code_type;
+	int		   batch;
+	HashPlan  *plan;
 
 	/* since when: rows of older transactions are seen by the first look */
 	TransactionId		  since;
