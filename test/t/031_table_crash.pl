@@ -14,7 +14,7 @@ use Time::HiRes qw(sleep);
 
 my $node = PostgreSQL::Test::Cluster->new('crash');
 $node->init;
-$node->append_conf('postgresql.conf', "fsync = off\nautovacuum = off\nmax_wal_size = 2GB");
+$node->append_conf('postgresql.conf', "fsync = off\nautovacuum = off\nmax_wal_size = 2GB\nmax_prepared_transactions = 2");
 $node->start;
 sub value { return $node->safe_psql('postgres', $_[0]); }
 
@@ -124,11 +124,15 @@ $node->restart;
 my $rows = value('SELECT (sketcher_info(learning)).rows FROM items_code_model');
 value('INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, 1000) i');
 value('INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, 10) i') for 1 .. 5;
+value("BEGIN; INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, $_) i; PREPARE TRANSACTION '$_'") foreach 3, 7;
 $node->stop('immediate');
 $node->start;
 is(value('SELECT sum(rows) FROM items_code_pending'), 1050, 'without workers, pending vectors wait, also through a crash');
+value(q{COMMIT PREPARED '3'});
+value(q{ROLLBACK PREPARED '7'});
 value(q{CALL sketcher_refresh('items', 'code')});
-is(value('SELECT (sketcher_info(learning)).rows FROM items_code_model') - $rows, 1050, 'and are learnt by the refresh');
+is(value('SELECT (sketcher_info(learning)).rows FROM items_code_model') - $rows, 1053, 'and are learnt by the refresh, with those of a prepared transaction that is committed');
+is(value('SELECT count(*) FROM wrong'), 0, 'without workers: all codes are right');
 
 $node->stop;
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC/, 'nothing went wrong behind the scenes');
