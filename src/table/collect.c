@@ -49,7 +49,7 @@ static int due_count = 0;
 static Oid crowded = InvalidOid;
 
 /* how long that is */
-#define PAUSE_MICROSECONDS 10000
+#define PAUSE_MICROSECONDS 1000
 
 /* More vectors than this are learnt at once: they would take more room than two models. */
 static int
