@@ -280,7 +280,7 @@ append(const Collection *collection)
 	CatalogTupleInsert(pending, tuple);
 	is_due = collection->delta != NULL || pending_size(pending) >= pending_due(&collection->config);
 	table_close(pending, NoLock);
-	if (is_due && due_count < MAX_DUE && !model_is_locked(collection->model, LOCK_WORKER))
+	if (is_due && due_count < MAX_DUE)
 		due[due_count++] = collection->model;
 	/* behind the end that the table should have: there is no room in front of it */
 	if ((int64) ItemPointerGetBlockNumber(&tuple->t_self) * BLCKSZ >=
@@ -318,8 +318,12 @@ at_transaction(XactEvent event, void *argument pg_attribute_unused())
 			append_all();
 			break;
 		case XACT_EVENT_COMMIT:
+			/* a worker that leaves looks once more after letting go of its lock: see worker.c */
 			for (int i = 0; i < due_count; i++)
-				worker_launch(due[i]);
+			{
+				if (!model_is_locked(due[i], LOCK_WORKER))
+					worker_launch(due[i]);
+			}
 			due_count = 0;
 			link_reset(true);
 			break;
