@@ -171,6 +171,15 @@ CALL sketcher_refresh('parted', 'code', batch => 10);
 SELECT tableoid::regclass, count(*), count(code) FROM parted GROUP BY 1 ORDER BY 1;
 SELECT count(*) FROM parted WHERE code IS DISTINCT FROM sketcher_hash('parted_code_model'::regclass, v);
 SELECT (sketcher_info(learning)).rows FROM parted_code_model;
+UPDATE parted SET id = id + 300 WHERE id = 150; -- to another partition: counts as inserted
+TRUNCATE parted_1;
+COPY parted (id, v) FROM stdin;
+1	{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}
+450	{16,2,3,4,5,6,7,8,9,10,11,12,13,14,15,1}
+\.
+SELECT count(*) FROM parted WHERE code IS DISTINCT FROM sketcher_hash('parted_code_model'::regclass, v);
+CALL sketcher_refresh('parted', 'code');
+SELECT (sketcher_info(learning)).rows FROM parted_code_model;
 DROP TABLE parted;
 SELECT relname FROM pg_class WHERE relname LIKE 'parted%';
 

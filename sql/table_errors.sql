@@ -145,9 +145,45 @@ INSERT INTO mine VALUES ('{1,2,3,4}');
 DROP TRIGGER t ON mine;
 CREATE TRIGGER t AFTER INSERT OR UPDATE OF v ON mine FOR EACH ROW EXECUTE FUNCTION sketcher_learn_trigger('regress_owned.items_code_model');
 INSERT INTO mine VALUES ('{1,2,3,4}');
+DROP TRIGGER t ON mine;
+CREATE TRIGGER t AFTER INSERT OR UPDATE OF v ON mine FOR EACH ROW WHEN ('regress_owned.items_code_model'::regclass IS NOT NULL) EXECUTE FUNCTION sketcher_learn_trigger('mine');
+INSERT INTO mine VALUES ('{1,2,3,4}');
 DROP TABLE mine;
+SELECT sketcher_hash_trigger();
+SELECT sketcher_learn_trigger();
 RESET ROLE;
 SELECT count(code), count(*) FROM regress_owned.items;
+
+-- who may read a model makes codes with it, and has no say in it
+GRANT SELECT ON regress_owned.items_code_model TO regress_unifdiag_writer;
+CREATE SCHEMA regress_other AUTHORIZATION regress_unifdiag_writer;
+SET ROLE regress_unifdiag_writer;
+CREATE TABLE regress_other.mine (v real[], code bithash);
+CREATE TRIGGER t BEFORE INSERT OR UPDATE OF v, code ON regress_other.mine FOR EACH ROW EXECUTE FUNCTION sketcher_hash_trigger('regress_owned.items_code_model');
+INSERT INTO regress_other.mine VALUES ('{1,2,3,4}');
+SELECT code = sketcher_hash('regress_owned.items_code_model'::regclass, v) AS hashed FROM regress_other.mine;
+CALL sketcher_refresh('regress_other.mine', 'code');
+SELECT sketcher_detach('regress_other.mine', 'code');
+DROP TABLE regress_other.mine;
+
+-- a model table of one's own does not lead to pending vectors of others
+CREATE TABLE regress_other.mine (id int, v real[]);
+SELECT sketcher_attach('regress_other.mine', 'v', 'code', 2, dims => 4);
+UPDATE regress_other.mine_code_model SET pending = 'regress_owned.items_code_pending';
+INSERT INTO regress_other.mine VALUES (1, '{1,2,3,4}');
+CALL sketcher_refresh('regress_other.mine', 'code');
+RESET ROLE;
+ALTER TABLE regress_other.mine OWNER TO CURRENT_USER;
+CALL sketcher_refresh('regress_other.mine', 'code');
+DROP TRIGGER zz_unifdiag_code_hash ON regress_other.mine;
+CREATE TRIGGER t BEFORE INSERT OR UPDATE OF v, code ON regress_other.mine FOR EACH ROW EXECUTE FUNCTION sketcher_hash_trigger('mine_code_model');
+INSERT INTO regress_other.mine VALUES (1, '{1,2,3,4}');
+SELECT sum(rows) AS pending FROM regress_owned.items_code_pending;
+SELECT relname, relowner::regrole FROM pg_class WHERE relnamespace = 'regress_owned'::regnamespace AND relkind = 'r' ORDER BY 1;
+SET client_min_messages = warning;
+DROP SCHEMA regress_other CASCADE;
+RESET client_min_messages;
+REVOKE SELECT ON regress_owned.items_code_model FROM regress_unifdiag_writer;
 
 -- a hostile schema in front of everything, and temporary objects of the same names
 CREATE SCHEMA regress_hostile AUTHORIZATION regress_unifdiag_writer;
@@ -183,6 +219,31 @@ DROP SCHEMA regress_hostile CASCADE;
 DROP TABLE pg_temp.items_code_model;
 RESET client_min_messages;
 
+-- what the owner has defined runs with the owner's rights, whoever calls, and leaves no settings behind
+SET ROLE regress_unifdiag_owner;
+CREATE TABLE regress_owned.seen (who name);
+CREATE FUNCTION regress_owned.spy() RETURNS trigger LANGUAGE plpgsql
+	AS $$ BEGIN INSERT INTO regress_owned.seen VALUES (current_user); PERFORM set_config('search_path', 'regress_owned', false); RETURN new; END $$;
+CREATE TRIGGER spy BEFORE UPDATE ON regress_owned.items FOR EACH ROW WHEN (new.code IS NOT NULL) EXECUTE FUNCTION regress_owned.spy();
+ALTER TABLE regress_owned.items DISABLE TRIGGER zz_unifdiag_code_hash;
+UPDATE regress_owned.items SET code = NULL;
+ALTER TABLE regress_owned.items ENABLE ALWAYS TRIGGER zz_unifdiag_code_hash;
+RESET ROLE;
+SET client_min_messages = warning;
+CALL sketcher_refresh('regress_owned.items', 'code');
+RESET client_min_messages;
+SHOW search_path;
+SELECT who, count(*) FROM regress_owned.seen GROUP BY 1;
+DROP TRIGGER spy ON regress_owned.items;
+CREATE CONSTRAINT TRIGGER spy AFTER UPDATE ON regress_owned.items DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION regress_owned.spy();
+BEGIN;
+SELECT sketcher_detach('regress_owned.items', 'code');
+SELECT sketcher_attach('regress_owned.items', 'v', 'code', 2);
+ROLLBACK;
+DROP TRIGGER spy ON regress_owned.items;
+DROP FUNCTION regress_owned.spy;
+DROP TABLE regress_owned.seen;
+
 -- another owner takes the tables along at the next refresh
 ALTER TABLE regress_owned.items OWNER TO regress_unifdiag_writer;
 SET ROLE regress_unifdiag_writer;
@@ -201,8 +262,18 @@ SET client_min_messages = warning;
 CALL sketcher_refresh('regress_owned.items', 'code');
 SELECT count(*) FROM regress_owned.items WHERE code IS DISTINCT FROM sketcher_hash('regress_owned.items_code_model'::regclass, v);
 RESET client_min_messages;
+GRANT INSERT ON regress_owned.items TO regress_unifdiag_owner;
+SET ROLE regress_unifdiag_owner;
+INSERT INTO regress_owned.items VALUES (101, '{1,2,3,4}');
+INSERT INTO regress_owned.items VALUES (102, '{1,2,3,4}');
+RESET ROLE;
+SET client_min_messages = warning;
+CALL sketcher_refresh('regress_owned.items', 'code');
+RESET client_min_messages;
+SELECT (sketcher_info(learning)).rows FROM regress_owned.items_code_model;
 ALTER TABLE regress_owned.items FORCE ROW LEVEL SECURITY;
 CALL sketcher_refresh('regress_owned.items', 'code');
+SELECT sketcher_attach('regress_owned.items', 'v', 'second', 2);
 SET client_min_messages = warning;
 ALTER TABLE regress_owned.items_code_model ENABLE ROW LEVEL SECURITY;
 ALTER TABLE regress_owned.items_code_model FORCE ROW LEVEL SECURITY;

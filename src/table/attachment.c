@@ -260,6 +260,21 @@ pending_check(Relation pending)
 				errhint("Drop them."));
 }
 
+/*
+ * The model's row says which table has its pending vectors, and whoever owns the model table
+ * may have changed it: to nothing but a table of the same owner.
+ */
+void
+pending_check_owner(Oid pending, Oid model)
+{
+	if (table_owner(pending) != table_owner(model))
+		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("model table \"%s\" and its table of pending vectors, \"%s\", have "
+					   "different owners",
+					   get_rel_name(model), get_rel_name(pending)),
+				errhint("Use ALTER TABLE ... OWNER TO."));
+}
+
 /* Advisory locks, because those may outlive transactions; the last number is not one of SQL's. */
 static LOCKTAG
 lock_tag(Oid model, ModelLock lock)

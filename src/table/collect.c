@@ -265,6 +265,7 @@ append(const Collection *collection)
 	if (pending == NULL)
 		return;
 	pending_check(pending);
+	pending_check_owner(collection->pending, collection->model);
 	values[PENDING_ROWS - 1] = Int32GetDatum(collection->count);
 	if (collection->delta != NULL)
 	{

@@ -72,8 +72,9 @@ is_due(Relation pending, Snapshot snapshot, const ModelConfig *config)
 	{
 		CHECK_FOR_INTERRUPTS();
 		bytes += tuple->t_len;
-		/* many vectors lie out of line */
-		if (HeapTupleHasExternal(tuple))
+		/* many vectors lie out of line, or have been learnt */
+		if (HeapTupleHasExternal(tuple) ||
+			!heap_attisnull(tuple, PENDING_DELTA, RelationGetDescr(pending)))
 			bytes = limit;
 	}
 	table_endscan(scan);
@@ -185,6 +186,7 @@ fold_pending(Oid model, bool all)
 	attachment_read_latest(model, &attachment);
 	pending = table_open(attachment.pending, RowExclusiveLock);
 	pending_check(pending);
+	pending_check_owner(attachment.pending, model);
 	PushActiveSnapshot(GetLatestSnapshot());
 	if (all || is_due(pending, GetActiveSnapshot(), &attachment.config))
 	{

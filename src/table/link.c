@@ -167,6 +167,7 @@ link_record(Oid trigger, Oid model)
 	attachment_read_latest(model, &attachment);
 	if (attachment.target == facts.table && facts.column_count == 2)
 	{
+		pending_check_owner(attachment.pending, model);
 		record(RelationRelationId, model, facts.table, facts.columns[1], DEPENDENCY_AUTO);
 		record(RelationRelationId, attachment.pending, model, 0, DEPENDENCY_AUTO);
 	}
@@ -250,8 +251,9 @@ table_owner(Oid relation)
 }
 
 /*
- * A name proves nothing.  The owner of the model table agrees if its row has this table as
- * target; otherwise the table's owner must have the rights to do it by hand.
+ * A name proves nothing, nor does a dependency: a constant in a trigger's WHEN makes one.  The
+ * owner of the model table agrees if its row has this table as target; otherwise the table's
+ * owner must have the rights to do it by hand.
  */
 static void
 check_consent(const Trigger *trigger, Oid table, Oid model, bool teaches)
@@ -278,6 +280,7 @@ find_model(const Trigger *trigger, bool teaches)
 	Oid			 topmost = trigger->tgoid;
 	TriggerFacts facts = trigger_facts(topmost);
 	Oid			 model;
+	bool		 by_name;
 
 	while (OidIsValid(facts.parent))
 	{
@@ -285,12 +288,12 @@ find_model(const Trigger *trigger, bool teaches)
 		facts = trigger_facts(topmost);
 	}
 	model = dependency_of_trigger(topmost, facts.table);
-	if (!OidIsValid(model))
-	{
+	by_name = !OidIsValid(model);
+	if (by_name)
 		model = model_by_name(trigger, facts.table);
-		check_consent(trigger, facts.table, model, teaches);
+	check_consent(trigger, facts.table, model, teaches);
+	if (by_name)
 		link_record(topmost, model);
-	}
 	return model;
 }
 
@@ -367,6 +370,7 @@ link_of_column(Relation target, const char *code_column, Oid schema, AttrNumber 
 {
 	const AttrNumber code = get_attnum(RelationGetRelid(target), code_column);
 	const Trigger	*trigger;
+	Attachment		 attachment;
 
 	if (code == InvalidAttrNumber)
 		ereport(ERROR, errcode(ERRCODE_UNDEFINED_COLUMN),
@@ -381,7 +385,16 @@ link_of_column(Relation target, const char *code_column, Oid schema, AttrNumber 
 			errhint("Attach it with sketcher_attach; a partition is attached through its parent."));
 	if (vector != NULL)
 		*vector = trigger->tgattr[0];
-	return find_model(trigger, false);
+	/* what reads a model has no say in it: publishing it would leave its own table's codes wrong */
+	attachment_read_latest(find_model(trigger, false), &attachment);
+	if (attachment.target != RelationGetRelid(target))
+		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("column \"%s\" of table \"%s\" has codes by the model of another table",
+					   code_column, RelationGetRelationName(target)),
+				errdetail("Trigger \"%s\" uses model table \"%s\".", trigger->tgname,
+						  get_rel_name(attachment.model)),
+				errhint("Refresh or detach that other table's column."));
+	return attachment.model;
 }
 
 /* All triggers of a table that use a model table. */

@@ -61,6 +61,7 @@ follow_owner(const Walk *walk)
 	LockRelationOid(walk->model, AccessExclusiveLock);
 	attachment_read_latest(walk->model, &attachment);
 	LockRelationOid(attachment.pending, AccessExclusiveLock);
+	pending_check_owner(attachment.pending, walk->model);
 	ATExecChangeOwner(walk->model, walk->owner, true, AccessExclusiveLock);
 	ATExecChangeOwner(attachment.pending, walk->owner, true, AccessExclusiveLock);
 	CommandCounterIncrement();

@@ -8,6 +8,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 
 #include "../compat.h"
@@ -15,7 +16,8 @@
 
 /*
  * What the table's owner has defined (triggers, casts, index expressions) runs with the
- * owner's rights, whoever calls.  An error ends this by itself.
+ * owner's rights, whoever calls, and leaves nothing behind that would run with the caller's:
+ * neither deferred triggers nor settings.  An error ends this by itself.
  */
 SqlUser
 sql_become(Oid user)
@@ -23,14 +25,17 @@ sql_become(Oid user)
 	SqlUser before;
 
 	GetUserIdAndSecContext(&before.user, &before.context);
+	before.settings = NewGUCNestLevel();
 	if (user != before.user)
-		SetUserIdAndSecContext(user, before.context | SECURITY_LOCAL_USERID_CHANGE);
+		SetUserIdAndSecContext(user, before.context | SECURITY_LOCAL_USERID_CHANGE |
+										 SECURITY_RESTRICTED_OPERATION);
 	return before;
 }
 
 void
 sql_become_again(SqlUser before)
 {
+	AtEOXact_GUC(false, before.settings);
 	SetUserIdAndSecContext(before.user, before.context);
 }
 

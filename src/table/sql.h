@@ -10,6 +10,7 @@ typedef struct SqlUser
 {
 	Oid user;
 	int context;
+	int settings; /* the level of nesting */
 } SqlUser;
 
 extern SqlUser sql_become(Oid user);

@@ -108,6 +108,7 @@ extern void		attachment_read_latest(Oid model, Attachment *attachment);
 extern void attachment_update(Oid model, const Attachment *attachment, int *columns, Datum *values,
 							  bool *nulls, int count);
 extern void pending_check(Relation pending);
+extern void pending_check_owner(Oid pending, Oid model);
 extern bool model_lock(Oid model, ModelLock lock, bool session, bool wait);
 extern void model_unlock(Oid model, ModelLock lock);
 extern bool model_is_locked(Oid model, ModelLock lock);
@@ -155,15 +156,14 @@ extern void worker_launch(Oid model);
 typedef struct Walk
 {
 	/* where and with what */
-	Oid			target;
-	Oid			model;
-	Oid			owner;
-	AttrNumber	vector; /* columns of the target; partitions may number them otherwise */
-	AttrNumber	code;
-	const char *sql_extension;
-	Oid			code_type;
-	int			batch;
-	HashPlan   *plan;
+	Oid		   target;
+	Oid		   model;
+	Oid		   owner;
+	AttrNumber vector; /* columns of the target; partitions may number them otherwise */
+	AttrNumber code;
+	Oid		   code_type;
+	int		   batch;
+	HashPlan  *plan;
 
 	/* since when: rows of older transactions are seen by the first look */
 	TransactionId		  since;

@@ -337,6 +337,7 @@ second_look(Walk *walk)
 	PopActiveSnapshot();
 	UnregisterSnapshot(snapshot);
 	walk_commit();
+	tell(walk);
 	return complete;
 }
 
