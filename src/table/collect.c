@@ -49,7 +49,7 @@ static int due_count = 0;
 static Oid crowded = InvalidOid;
 
 /* how long that is */
-#define PAUSE_MICROSECONDS 10000
+#define PAUSE_MICROSECONDS 1000
 
 /* More vectors than this are learnt at once: they would take more room than two models. */
 static int
@@ -319,7 +319,7 @@ at_transaction(XactEvent event, void *argument pg_attribute_unused())
 			append_all();
 			break;
 		case XACT_EVENT_COMMIT:
-			/* a worker that is there now sees what has been committed, before it leaves */
+			/* a worker that leaves looks once more after letting go of its lock: see worker.c */
 			for (int i = 0; i < due_count; i++)
 			{
 				if (!model_is_locked(due[i], LOCK_WORKER))

@@ -44,7 +44,7 @@ pending_size(Relation pending)
 int64
 pending_most(const ModelConfig *config)
 {
-	return 2 * pending_due(config);
+	return 5 * pending_due(config);
 }
 
 /* What is being learnt, and how much. */

@@ -210,6 +210,43 @@ ask_for_pauses(Learner *learner)
 	learner->helps = helps;
 }
 
+/* Learns what is due and clears up, until nothing has been due for a while. */
+static void
+learn_and_clear(Learner *learner, bool folded)
+{
+	for (int naps = 0; OidIsValid(learner->pending) && naps < MOST_NAPS;)
+	{
+		ask_for_pauses(learner);
+		if (folded)
+		{
+			naps = 0;
+			vacuum_table(learner->pending, false);
+			vacuum_table(learner->model, learner->oversized && learner->helps);
+			if (learner->oversized && learner->helps)
+				truncate_table(learner->pending);
+		}
+		else
+		{
+			if (++naps == NAPS_TO_TRUNCATE)
+			{
+				/* the rush is over */
+				vacuum_table(learner->pending, true);
+				vacuum_table(learner->model, true);
+			}
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 NAP_MILLISECONDS, PG_WAIT_EXTENSION);
+			ResetLatch(MyLatch);
+		}
+		CHECK_FOR_INTERRUPTS();
+		folded = fold_once(learner, false);
+	}
+}
+
+/*
+ * A writer that has committed something due asks for a worker unless it sees that one has the
+ * lock.  So the last look is after letting go of it: either the writer sees no lock, or we
+ * see what it has committed.
+ */
 void
 unifdiag_worker_main(Datum argument pg_attribute_unused())
 {
@@ -227,34 +264,11 @@ unifdiag_worker_main(Datum argument pg_attribute_unused())
 	pgstat_report_activity(STATE_RUNNING, "learning pending vectors");
 
 	folded = fold_once(&learner, true);
-	for (int naps = 0; OidIsValid(learner.pending) && naps < MOST_NAPS;)
+	do
 	{
-		ask_for_pauses(&learner);
-		if (folded)
-		{
-			naps = 0;
-			vacuum_table(learner.pending, false);
-			vacuum_table(learner.model, learner.oversized && learner.helps);
-			if (learner.oversized && learner.helps)
-				truncate_table(learner.pending);
-		}
-		else
-		{
-			if (++naps == NAPS_TO_TRUNCATE)
-			{
-				/* the rush is over */
-				vacuum_table(learner.pending, true);
-				vacuum_table(learner.model, true);
-			}
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 NAP_MILLISECONDS, PG_WAIT_EXTENSION);
-			ResetLatch(MyLatch);
-		}
-		CHECK_FOR_INTERRUPTS();
-		folded = fold_once(&learner, false);
-	}
-	/* whoever has committed before that did not ask for another worker */
-	model_unlock(learner.model, LOCK_WORKER);
-	(void) fold_once(&learner, false);
+		learn_and_clear(&learner, folded);
+		model_unlock(learner.model, LOCK_WORKER);
+		folded = OidIsValid(learner.pending) && fold_once(&learner, false);
+	} while (folded && model_lock(learner.model, LOCK_WORKER, true, false));
 	proc_exit(0);
 }
