@@ -139,7 +139,13 @@ truncate_table(Oid table)
 	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
 	for (int tries = 0; tries < TRUNCATE_TRIES; tries++)
 	{
-		if (LockAcquire(&tag, AccessExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL)
+		bool locked;
+
+		/* a lock that standbys are told of needs a transaction */
+		StartTransactionCommand();
+		locked = LockAcquire(&tag, AccessExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
+		CommitTransactionCommand();
+		if (locked)
 		{
 			vacuum_table(table, true);
 			LockRelease(&tag, AccessExclusiveLock, true);
@@ -240,6 +246,10 @@ learn_and_clear(Learner *learner, bool folded)
 		CHECK_FOR_INTERRUPTS();
 		folded = fold_once(learner, false);
 	}
+	/* the next worker may ask for them */
+	if (learner->helps)
+		model_unlock(learner->model, LOCK_PAUSES);
+	learner->helps = false;
 }
 
 /*

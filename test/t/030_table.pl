@@ -13,8 +13,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $node = PostgreSQL::Test::Cluster->new('table');
-$node->init;
-$node->append_conf('postgresql.conf', "fsync = off\nmax_prepared_transactions = 5\nautovacuum = off\nmax_connections = 60");
+$node->init(allows_streaming => 1);
+$node->append_conf('postgresql.conf', "fsync = off\nmax_prepared_transactions = 5\nautovacuum = off\nmax_connections = 60\nsynchronous_commit = local");
 $node->start;
 
 $node->safe_psql('postgres', q{
@@ -72,7 +72,8 @@ is($writers[2]->query('UPDATE items SET note = 1 WHERE id <= 3; SELECT 1'), 1, '
 like(value(q{SELECT string_agg(query, ' ') FROM pg_stat_activity}), qr/sketcher_refresh of public.items: \d+ of \d+ pages, \d+ codes changed/, 'progress in pg_stat_activity');
 cmp_ok(value('SELECT count(*) FROM wrong'), '==', 0, 'what is committed is right already');
 my $rows = value('SELECT rows FROM learnt');
-is($writer->query(q{COMMIT; SELECT count(*) > 0 FROM wrong}), 't', 'the codes of the open transaction are those of before');
+is($writer->query(q{SELECT count(*) > 0 FROM wrong}), 't', 'the codes of the open transaction are those of before');
+$writer->query('COMMIT');
 ($out, $err) = $other->finish;
 unlike($err, qr/WARNING|ERROR/, 'refresh ends when the transaction has');
 is(value('SELECT count(*) FROM wrong'), 0, 'and its codes are right then');
@@ -260,6 +261,31 @@ foreach my $i (0 .. 7)
 }
 value(q{CALL sketcher_refresh('flooded', 'code')});
 is(value('SELECT (sketcher_info(learning)).rows FROM flooded_code_model'), 100 + 200 + 2200 + 8 * 400, 'all of them are learnt');
+
+# a worker that is there learns what comes meanwhile
+my $learners = q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'unifdiag learner'};
+# so many that their delta keeps no rows, and is small
+my $many = 'INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, 4000) i';
+value($many);
+$node->poll_query_until('postgres', "SELECT rows = $rows + 34000 FROM learnt") or die 'no worker comes';
+value($many);
+ok($node->poll_query_until('postgres', "SELECT rows = $rows + 38000 FROM learnt"), 'a worker learns what comes while it is there');
+
+# and what is committed when it leaves, by a transaction that has found it there: this one waits for
+# a replica that does not exist, and nobody sees its rows until it need not any longer
+$node->append_conf('postgresql.conf', "synchronous_standby_names = 'none'");
+$node->reload;
+$writer->query('SET synchronous_commit = on');
+value($many);
+$node->poll_query_until('postgres', $learners, '1') or die 'no worker comes';
+$writer->send($many);
+$node->poll_query_until('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'}, '1')
+	or die 'the transaction does not wait';
+$node->poll_query_until('postgres', $learners, '0') or die 'the worker does not leave';
+$node->append_conf('postgresql.conf', "synchronous_standby_names = ''");
+$node->reload;
+$writer->finish;
+ok($node->poll_query_until('postgres', "SELECT rows = $rows + 46000 FROM learnt"), 'nor is anything forgotten when it leaves');
 
 # gone with the table, also while a worker is at it
 value('INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, 5000) i');
