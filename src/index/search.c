@@ -392,8 +392,9 @@ count_distances(void *state, Page page, BlockNumber block)
 	hamming_check_page(search->index, page, block, &search->codes, &search->nulls);
 	count = hamming_page_count(page, HAMMING_CODES);
 	find_columns(search, page, count);
+	/* bits behind a code's end are zero, unless the page is damaged */
 	for (int entry = 0; entry < count; entry++)
-		search->counts[distance_of(search, entry)]++;
+		search->counts[Min(distance_of(search, entry), (uint32) search->nbits)]++;
 }
 
 /*
