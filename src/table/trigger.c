@@ -164,8 +164,7 @@ same_value(Datum a, bool a_is_null, Datum b, bool b_is_null)
 
 	if (a_is_null || b_is_null)
 		return a_is_null && b_is_null;
-	/* mostly it is the stored value itself, which need not be fetched or decompressed to see that
-	 */
+	/* mostly it is the stored value itself: to see that, nothing is fetched or decompressed */
 	return (size == VARSIZE_ANY(DatumGetPointer(b)) &&
 			memcmp(DatumGetPointer(a), DatumGetPointer(b), size) == 0) ||
 		   datum_image_eq(a, b, false, -1);
