@@ -22,12 +22,14 @@ OBJS = \
 	src/code/kernel_portable.o \
 	src/code/kernels.o \
 	src/code/selectivity.o \
+	src/index/ahead.o \
 	src/index/build.o \
 	src/index/check.o \
 	src/index/compact.o \
 	src/index/cost.o \
 	src/index/handler.o \
 	src/index/insert.o \
+	src/index/nearest.o \
 	src/index/page.o \
 	src/index/scan.o \
 	src/index/search.o \

@@ -34,13 +34,20 @@ struct Node;
 #define owns_relation(relation, role) pg_class_ownercheck(relation, role)
 #endif
 
-/* 16 renamed what names a relation's files */
+/*
+ * 16 renamed what names a relation's files.  The buffer of the second macro is not pinned: what
+ * it tells may not be true any more.
+ */
 #if PG_VERSION_NUM >= 160000
-#define read_recent_buffer(relation, block, buffer) \
-	ReadRecentBuffer((relation)->rd_locator, MAIN_FORKNUM, block, buffer)
+#define relation_locator(relation) ((relation)->rd_locator)
+#define buffer_seems_to_hold(buffer, relation, block) \
+	(GetBufferDescriptor((buffer) -1)->tag.blockNum == (block) && \
+	 BufTagMatchesRelFileLocator(&GetBufferDescriptor((buffer) -1)->tag, &(relation)->rd_locator))
 #else
-#define read_recent_buffer(relation, block, buffer) \
-	ReadRecentBuffer((relation)->rd_node, MAIN_FORKNUM, block, buffer)
+#define relation_locator(relation) ((relation)->rd_node)
+#define buffer_seems_to_hold(buffer, relation, block) \
+	(GetBufferDescriptor((buffer) -1)->tag.blockNum == (block) && \
+	 RelFileNodeEquals(GetBufferDescriptor((buffer) -1)->tag.rnode, (relation)->rd_node))
 #endif
 
 /* 16 lets the caller of this say whether it wants a copy of its own; numbers need none */

@@ -10,12 +10,8 @@
 
 #define TARGET __attribute__((target("avx2,popcnt")))
 
-/*
- * How far ahead of its reads the streaming loop asks for memory, in bytes.
- * The CPU's own prefetcher starts anew at each 4 kB page; two kilobytes ahead
- * carry the stream across.  Prefetching past the end is harmless.
- */
-#define PREFETCH 2048
+/* codes whose distances so far are kept while their columns are read */
+#define BLOCK 1024
 
 /* codes whose distances are computed together */
 #define GROUP 16
@@ -69,17 +65,6 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 	return (uint32_t) sum;
 }
 
-/* Adds to a group's distances those of its words in one column. */
-TARGET static inline __attribute__((always_inline)) void
-add_distances(__m256i *sums, const uint8_t *words, uint64_t query)
-{
-	const __m256i queries = _mm256_set1_epi64x((long long) query);
-
-	for (size_t i = 0; i < GROUP / 4; i++)
-		sums[i] =
-			_mm256_add_epi64(sums[i], popcounts(_mm256_xor_si256(queries, load(words + 32 * i))));
-}
-
 /* Is any of a group's distances below the bounds? */
 TARGET static inline __attribute__((always_inline)) bool
 any_below(const __m256i *sums, __m256i bounds)
@@ -93,7 +78,8 @@ any_below(const __m256i *sums, __m256i bounds)
 
 /* Appends those codes of a group whose distances are below the bounds. */
 TARGET static inline __attribute__((always_inline)) size_t
-append_group(const __m256i *sums, __m256i bounds, size_t first, Candidate *candidates, size_t found)
+append_group(const __m256i *sums, __m256i bounds, size_t first, HammingMatch *matches,
+			 size_t nmatches)
 {
 	/* for each set of four lanes, their lower halves, closed up */
 	static const uint32_t close_up[16][4] = {
@@ -108,51 +94,83 @@ append_group(const __m256i *sums, __m256i bounds, size_t first, Candidate *candi
 		const unsigned near = (unsigned) _mm256_movemask_pd(_mm256_castsi256_pd(below));
 		const __m256i  lanes =
 			_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *) close_up[near]));
-		/* position and distance as they are in a Candidate */
+		/* position and distance as they are in a match */
 		const __m256i both = _mm256_or_si256(positions, _mm256_slli_epi64(sums[i], 16));
 
-		_mm_storeu_si128((__m128i *) (candidates + found),
+		_mm_storeu_si128((__m128i *) (matches + nmatches),
 						 _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(both, lanes)));
-		found += (size_t) __builtin_popcount(near);
+		nmatches += (size_t) __builtin_popcount(near);
 		positions = _mm256_add_epi64(positions, _mm256_set1_epi64x(4));
 	}
-	return found;
+	return nmatches;
 }
 
-/* Codes from..to-1 are whole groups. */
+/*
+ * Adds the distances in one column to the sums of codes from..to-1, which are whole groups.
+ * The last of the first columns decides: codes that are near enough are appended.  If these
+ * are rare it is worth a branch to pass over a group without any.
+ */
 TARGET static inline __attribute__((always_inline)) size_t
-find_candidates(const uint8_t *const *columns, size_t first, size_t from, size_t to,
-				const uint64_t *query, uint32_t radius, bool rare, Candidate *candidates)
+add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, size_t from,
+		   size_t to, __m256i *sums, const uint8_t **ahead, HammingMatch *matches, size_t nmatches)
 {
-	const __m256i bounds = _mm256_set1_epi64x((long long) radius + 1);
-	size_t		  found = 0;
+	/* no distance is larger, and bounds are compared by halves of words */
+	const uint32_t radius = codes->radius < 64000 ? codes->radius : 64000;
+	const __m256i  bounds = _mm256_set1_epi64x((long long) radius + 1);
+	const __m256i  queries = _mm256_set1_epi64x((long long) codes->query[column]);
+	const uint8_t *next = *ahead;
 
 	for (size_t i = from; i < to; i += GROUP)
 	{
-		__m256i sums[GROUP / 4] = {_mm256_setzero_si256(), _mm256_setzero_si256(),
-								   _mm256_setzero_si256(), _mm256_setzero_si256()};
+		__m256i		  *so_far = sums + (i - from) / 4;
+		const uint8_t *words = codes->columns[column] + 8 * i;
+		__m256i		   group[GROUP / 4];
 
-		_mm_prefetch((const char *) (columns[0] + 8 * i + PREFETCH), _MM_HINT_T0);
-		_mm_prefetch((const char *) (columns[0] + 8 * i + PREFETCH + 64), _MM_HINT_T0);
-		for (size_t column = 0; column < first; column++)
-			add_distances(sums, columns[column] + 8 * i, query[column]);
-		if (!rare || any_below(sums, bounds))
-			found = append_group(sums, bounds, i, candidates, found);
+		next = prefetch_next(codes, prefetch_next(codes, next));
+		for (size_t k = 0; k < GROUP / 4; k++)
+		{
+			group[k] = popcounts(_mm256_xor_si256(queries, load(words + 32 * k)));
+			if (column > 0)
+				group[k] = _mm256_add_epi64(so_far[k], group[k]);
+			if (!decides)
+				so_far[k] = group[k];
+		}
+		if (decides && (!rare || any_below(group, bounds)))
+			nmatches = append_group(group, bounds, i, matches, nmatches);
 	}
-	return found;
+	*ahead = next;
+	return nmatches;
 }
 
+/* Column after column, since memory is fastest when it is read in order. */
 TARGET static size_t
-within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
-	   uint32_t radius, uint16_t *matches)
+within(const HammingColumns *codes, HammingMatch *matches)
 {
-	/* no distance is larger, and bounds are compared by halves of words */
-	const uint32_t bound = radius < 64000 ? radius : 64000;
-	const size_t   whole = count - count % GROUP;
-	const size_t   nmatches =
-		within_by_blocks(find_candidates, columns, ncolumns, whole, query, bound, matches);
+	const size_t   whole = codes->count - codes->count % GROUP;
+	const size_t   last = codes->first - 1;
+	const uint8_t *next = codes->next;
+	__m256i		   sums[BLOCK / 4];
+	size_t		   n = 0;
 
-	return append_matches(columns, ncolumns, whole, count, query, bound, matches, nmatches);
+	for (size_t from = 0; from < whole; from += BLOCK)
+	{
+		const size_t to = whole - from > BLOCK ? from + BLOCK : whole;
+
+		if (codes->ncolumns == 1)
+		{
+			n = add_column(codes, 0, true, true, from, to, sums, &next, matches, n);
+			continue;
+		}
+		for (size_t column = 0; column < last; column++)
+			n = add_column(codes, column, false, false, from, to, sums, &next, matches, n);
+		if (codes->first == codes->ncolumns)
+			n = add_column(codes, last, true, true, from, to, sums, &next, matches, n);
+		else
+			n = add_column(codes, last, true, false, from, to, sums, &next, matches, n);
+	}
+	if (codes->first < codes->ncolumns)
+		n = keep_matches(codes, matches, n);
+	return append_matches(codes, whole, codes->count, matches, n);
 }
 
 static bool

@@ -63,29 +63,29 @@ distances(const uint8_t *group, uint64_t query)
  * search nearly all groups hold no match.
  */
 static size_t
-within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
-	   uint32_t radius, uint16_t *matches)
+within(const HammingColumns *codes, HammingMatch *matches)
 {
-	const size_t start = columns_to_start(ncolumns, radius);
-	size_t		 nmatches = 0;
-	size_t		 i = 0;
+	const uint8_t *next = codes->next;
+	size_t		   nmatches = 0;
+	size_t		   i = 0;
 
-	for (; i + 8 <= count; i += 8)
+	for (; i + 8 <= codes->count; i += 8)
 	{
-		uint16x8_t sums = vmovl_u8(distances(columns[0] + 8 * i, query[0]));
+		uint16x8_t sums = vmovl_u8(distances(codes->columns[0] + 8 * i, codes->query[0]));
 		size_t	   column = 1;
 
-		for (; column < ncolumns; column++)
+		next = prefetch_next(codes, next);
+		for (; column < codes->ncolumns; column++)
 		{
-			if (column >= start && vminvq_u16(sums) > radius)
+			if (column >= codes->first && vminvq_u16(sums) > codes->radius)
 				break;
-			sums = vaddw_u8(sums, distances(columns[column] + 8 * i, query[column]));
+			next = prefetch_next(codes, next);
+			sums = vaddw_u8(sums, distances(codes->columns[column] + 8 * i, codes->query[column]));
 		}
-		if (column == ncolumns && vminvq_u16(sums) <= radius)
-			nmatches =
-				append_matches(columns, ncolumns, i, i + 8, query, radius, matches, nmatches);
+		if (column == codes->ncolumns && vminvq_u16(sums) <= codes->radius)
+			nmatches = append_matches(codes, i, i + 8, matches, nmatches);
 	}
-	return append_matches(columns, ncolumns, i, count, query, radius, matches, nmatches);
+	return append_matches(codes, i, codes->count, matches, nmatches);
 }
 
 static bool

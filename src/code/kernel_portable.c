@@ -29,20 +29,23 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 }
 
 static size_t
-within(const uint8_t *const *columns, size_t ncolumns, size_t count, const uint64_t *query,
-	   uint32_t radius, uint16_t *matches)
+within(const HammingColumns *codes, HammingMatch *matches)
 {
-	size_t nmatches = 0;
+	const uint8_t *next = codes->next;
+	size_t		   nmatches = 0;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < codes->count; i++)
 	{
-		uint32_t sum = popcount(load_word(columns[0] + 8 * i, 8) ^ query[0]);
+		uint32_t sum = popcount(load_word(codes->columns[0] + 8 * i, 8) ^ codes->query[0]);
 
-		for (size_t column = 1; column < ncolumns && sum <= radius; column++)
-			sum += popcount(load_word(columns[column] + 8 * i, 8) ^ query[column]);
+		if (i % 8 == 0)
+			next = prefetch_next(codes, next);
+		for (size_t column = 1; column < codes->ncolumns && sum <= codes->radius; column++)
+			sum += popcount(load_word(codes->columns[column] + 8 * i, 8) ^ codes->query[column]);
 		/* without a branch: write always, count only matches */
-		matches[nmatches] = (uint16_t) i;
-		nmatches += sum <= radius;
+		matches[nmatches].position = (uint16_t) i;
+		matches[nmatches].distance = (uint16_t) sum;
+		nmatches += sum <= codes->radius;
 	}
 	return nmatches;
 }

@@ -17,6 +17,34 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Codes stored by columns of 64-bit words, and what is asked of them. */
+typedef struct HammingColumns
+{
+	/* a code's words are at the same position of each column, from any address on */
+	const uint8_t *const *columns;
+	size_t				  ncolumns; /* 1 to 1000 */
+	size_t				  count;	/* codes, at most 65536 */
+	const uint64_t		 *query;
+	uint32_t			  radius;
+
+	/* columns read of all codes, at least 1; the others only of codes near enough in these */
+	size_t first;
+
+	/* memory that will be read next is prefetched meanwhile */
+	const uint8_t *next;
+	const uint8_t *next_end;
+} HammingColumns;
+
+/* A code that is near enough: its position, and its distance. */
+typedef struct HammingMatch
+{
+	uint16_t position;
+	uint16_t distance;
+} HammingMatch;
+
+/* what a kernel may write to behind its matches */
+#define MATCH_ROOM 8
+
 typedef struct HammingKernel
 {
 	const char *name;
@@ -28,15 +56,11 @@ typedef struct HammingKernel
 	uint32_t (*distance)(const uint8_t *a, const uint8_t *b, size_t nbytes);
 
 	/*
-	 * Stores the positions, ascending, of those of count codes that differ from the
-	 * query in at most radius bits, and returns how many there are.  A code's words
-	 * are at the same position of ncolumns columns, each of count 64-bit words from
-	 * any address on; codes that are too far away already in the first words are
-	 * given up.  ncolumns is 1 to 1000, count at most 65536; matches has room for
-	 * count positions.
+	 * Stores those codes, by ascending positions, that differ from the query in at most
+	 * radius bits, and returns how many there are.  There is room for count matches and
+	 * MATCH_ROOM more.
 	 */
-	size_t (*within)(const uint8_t *const *columns, size_t ncolumns, size_t count,
-					 const uint64_t *query, uint32_t radius, uint16_t *matches);
+	size_t (*within)(const HammingColumns *codes, HammingMatch *matches);
 } HammingKernel;
 
 /* slowest first; "portable" always comes first and is always supported */
@@ -64,115 +88,75 @@ load_word(const uint8_t *from, size_t nbytes)
 	return word;
 }
 
-/*
- * Codes unrelated to a query differ from it in about half of their bits.  Whether codes are
- * too far away is asked as soon as that many have been seen: earlier, the answer is no.
- */
-static inline size_t
-columns_to_start(size_t ncolumns, uint32_t radius)
-{
-	const size_t columns = (radius + 24) / 28 + 1;
+/* what memory comes in: eight words of a column */
+#define CACHE_LINE 64
 
-	return columns < ncolumns ? columns : ncolumns;
+/*
+ * For each cache line of codes that is read, asks for two of what comes next, and returns what
+ * to ask for then.  Two, because codes are not all there is to a page, nor are all of their
+ * columns read: if the whole page is asked for, in order, the CPU's own prefetching joins in,
+ * which is four times as fast as leaving something out.  Not all at once: the CPU can wait for
+ * a few lines only.  Always inlined: to gcc a function that only prefetches is without effect.
+ */
+static inline __attribute__((always_inline)) const uint8_t *
+prefetch_next(const HammingColumns *codes, const uint8_t *next)
+{
+	__builtin_prefetch(next);
+	__builtin_prefetch(next + CACHE_LINE);
+	return next < codes->next_end ? next + 2 * (size_t) CACHE_LINE : next;
 }
 
 /*
- * Appends to the matches those positions from..to-1 whose codes are near enough: the tail
- * of a vector kernel, and the few groups in which something matches.  Always inlined, so
- * that the count becomes the caller's instruction for it.
+ * Appends to the matches those codes from..to-1 that are near enough: all of it for kernels
+ * that take one at a time, and the tail of others.  Always inlined, so that the count becomes
+ * the caller's instruction for it.
  */
 static inline __attribute__((always_inline)) size_t
-append_matches(const uint8_t *const *columns, size_t ncolumns, size_t from, size_t to,
-			   const uint64_t *query, uint32_t radius, uint16_t *matches, size_t nmatches)
+append_matches(const HammingColumns *codes, size_t from, size_t to, HammingMatch *matches,
+			   size_t nmatches)
 {
 	for (size_t i = from; i < to; i++)
 	{
 		uint32_t sum = 0;
 
-		for (size_t column = 0; column < ncolumns && sum <= radius; column++)
-			sum += (uint32_t) __builtin_popcountll(load_word(columns[column] + 8 * i, 8) ^
-												   query[column]);
+		for (size_t column = 0; column < codes->ncolumns && sum <= codes->radius; column++)
+			sum += (uint32_t) __builtin_popcountll(load_word(codes->columns[column] + 8 * i, 8) ^
+												   codes->query[column]);
 		/* without a branch: write always, count only matches */
-		matches[nmatches] = (uint16_t) i;
-		nmatches += sum <= radius;
+		matches[nmatches].position = (uint16_t) i;
+		matches[nmatches].distance = (uint16_t) sum;
+		nmatches += sum <= codes->radius;
 	}
 	return nmatches;
 }
 
 /*
- * How the widest kernels look at codes of several columns: a block of codes in their first
- * columns, without a branch for each, and then only the candidates that leaves in the others.
- */
-#define BLOCK 256
-
-/* A code that is near enough in its first columns: its position, and its distance there. */
-typedef struct Candidate
-{
-	uint16_t position;
-	uint16_t distance;
-} Candidate;
-
-/*
- * Appends to the matches those candidates that are near enough in the other columns as well.
- * Four columns at a time: by ones, each code would end at another, which no CPU can guess.
+ * Keeps those of the candidates, which are near enough in the first columns, that are so in
+ * the others as well.  Four columns at a time: by ones, each code would end at another, which
+ * no CPU can guess.
  */
 static inline __attribute__((always_inline)) size_t
-append_candidates(const uint8_t *const *columns, size_t first, size_t ncolumns,
-				  const uint64_t *query, uint32_t radius, const Candidate *candidates,
-				  size_t ncandidates, uint16_t *matches, size_t nmatches)
+keep_matches(const HammingColumns *codes, HammingMatch *candidates, size_t ncandidates)
 {
+	size_t nmatches = 0;
+
 	for (size_t k = 0; k < ncandidates; k++)
 	{
-		const size_t i = candidates[k].position;
-		uint32_t	 sum = candidates[k].distance;
+		const HammingMatch candidate = candidates[k];
+		uint32_t		   sum = candidate.distance;
 
-		for (size_t column = first; column < ncolumns && sum <= radius;)
+		for (size_t column = codes->first; column < codes->ncolumns && sum <= codes->radius;)
 		{
-			const size_t end = column + 4 < ncolumns ? column + 4 : ncolumns;
+			const size_t end = column + 4 < codes->ncolumns ? column + 4 : codes->ncolumns;
 
 			for (; column < end; column++)
-				sum += (uint32_t) __builtin_popcountll(load_word(columns[column] + 8 * i, 8) ^
-													   query[column]);
+				sum += (uint32_t) __builtin_popcountll(
+					load_word(codes->columns[column] + 8 * (size_t) candidate.position, 8) ^
+					codes->query[column]);
 		}
-		matches[nmatches] = (uint16_t) i;
-		nmatches += sum <= radius;
-	}
-	return nmatches;
-}
-
-/*
- * Stores the candidates among codes from..to-1, judged by their first columns, and returns how
- * many there are; room for CANDIDATE_ROOM more may be written to.  If candidates are rare it
- * is worth a branch to pass over a group without any.
- */
-typedef size_t (*CandidateFinder)(const uint8_t *const *columns, size_t first, size_t from,
-								  size_t to, const uint64_t *query, uint32_t radius, bool rare,
-								  Candidate *candidates);
-
-#define CANDIDATE_ROOM 8
-
-/* A kernel's "within", by blocks.  Inlined, the finder becomes a loop of its own for each case. */
-static inline __attribute__((always_inline)) size_t
-within_by_blocks(CandidateFinder find, const uint8_t *const *columns, size_t ncolumns, size_t count,
-				 const uint64_t *query, uint32_t radius, uint16_t *matches)
-{
-	const size_t first = columns_to_start(ncolumns, radius);
-	Candidate	 candidates[BLOCK + CANDIDATE_ROOM];
-	size_t		 nmatches = 0;
-
-	for (size_t from = 0; from < count; from += BLOCK)
-	{
-		const size_t to = count - from > BLOCK ? from + BLOCK : count;
-		size_t		 found;
-
-		if (ncolumns == 1)
-			found = find(columns, 1, from, to, query, radius, true, candidates);
-		else if (first == ncolumns)
-			found = find(columns, first, from, to, query, radius, true, candidates);
-		else
-			found = find(columns, first, from, to, query, radius, false, candidates);
-		nmatches = append_candidates(columns, first, ncolumns, query, radius, candidates, found,
-									 matches, nmatches);
+		candidates[nmatches].position = candidate.position;
+		candidates[nmatches].distance = (uint16_t) sum;
+		nmatches += sum <= codes->radius;
 	}
 	return nmatches;
 }

@@ -145,7 +145,7 @@ check_rest(const Inspection *inspection, Page page, BlockNumber block, const Ham
 }
 
 static void
-inspect_page(void *state, Page page, BlockNumber block)
+inspect_page(void *state, Page page, BlockNumber block, Page next pg_attribute_unused())
 {
 	Inspection			*inspection = state;
 	const HammingLayout *layout;

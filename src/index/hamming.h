@@ -129,12 +129,18 @@ typedef struct HammingEntry
 	((uint8 *) HammingPageGetEntries(page) + (Size) (column) *8 * (layout)->capacity)
 #define HammingPageGetRest(page, layout) HammingPageGetWords(page, layout, (layout)->words)
 
-/* What a backend remembers of an index, in rd_amcache. */
+/*
+ * What a backend remembers of an index, in rd_amcache: among others in which buffers blocks
+ * were last found, or 0.  First those of the index; then those of its table, where block b is
+ * at the remainder of b by row_blocks.
+ */
 typedef struct HammingMemory
 {
-	int			nbits;							/* length of the codes, if it is known */
-	BlockNumber blocks;							/* number of buffers */
-	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER]; /* in which blocks were last found, or 0 */
+	int			nbits;	/* length of the codes, if it is known */
+	uint32		visits; /* times that the index was gone through */
+	BlockNumber blocks;
+	BlockNumber row_blocks;
+	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER];
 } HammingMemory;
 
 /* page.c */
@@ -156,7 +162,7 @@ extern Size hamming_page_room(Page page, const HammingLayout *codes, const Hammi
 pg_noreturn extern void hamming_corrupt(Relation index, BlockNumber block, const char *what);
 
 /* visit.c; search.h has the rest of it */
-extern HammingMemory *hamming_memory(Relation index, BlockNumber blocks);
+extern HammingMemory *hamming_memory(Relation index, BlockNumber blocks, BlockNumber row_blocks);
 
 /* build.c */
 extern IndexBuildResult *hamming_build(Relation heap, Relation index, IndexInfo *info);

@@ -61,7 +61,7 @@ settle_bits(Relation index, Datum value)
 static int
 get_bits(Relation index, Datum value)
 {
-	HammingMemory *memory = hamming_memory(index, 0);
+	HammingMemory *memory = hamming_memory(index, 0, 0);
 
 	if (memory->nbits == 0)
 		memory->nbits = settle_bits(index, value);

@@ -5,37 +5,21 @@
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/htup_details.h"
 #include "access/relscan.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
-#include "storage/buf_internals.h"
-#include "storage/bufpage.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 #include "../compat.h"
-#include "search.h"
-
-/* rows ahead of the one being returned whose pages are asked for, at the most */
-#define MAX_ROWS_AHEAD 16
-
-/* Where a row that comes next is in memory; the page is NULL if that is not known. */
-typedef struct HammingAhead
-{
-	char  *page;
-	ItemId pointer;
-} HammingAhead;
+#include "ahead.h"
 
 typedef struct HammingScan
 {
 	MemoryContext  context; /* of the keys' values */
 	HammingSearch *search;
 	bool		   nothing; /* a condition is NULL */
-	uint64		   returned;
-	uint64		   asked; /* rows whose pages have been asked for */
-	uint64		   aim;	  /* how many more than returned that should be */
-	HammingAhead   rows[MAX_ROWS_AHEAD];
+	HammingAhead   ahead;
 } HammingScan;
 
 IndexScanDesc
@@ -107,9 +91,9 @@ hamming_rescan(IndexScanDesc scan, ScanKey keys, int nkeys pg_attribute_unused()
 	if (!state->nothing)
 	{
 		hamming_search_start(state->search, &question);
-		state->returned = 0;
-		state->asked = 0;
-		state->aim = 0;
+		/* the scan of a bitmap has no table */
+		if (scan->heapRelation != NULL)
+			ahead_start(&state->ahead, scan->heapRelation);
 		count_index_scan(scan);
 	}
 }
@@ -127,48 +111,6 @@ check_snapshot(IndexScanDesc scan)
 					   RelationGetRelationName(scan->indexRelation)));
 }
 
-/*
- * Asks for the rows that come next: for their pages, from disk if need be, and for what the
- * executor will read of them, from main memory.  A row is found by its line pointer, so that
- * itself is asked for some rows later.  Few at first, since the executor may want few rows.
- * Nothing is pinned: the line pointer may be another row's by now, and only serves to
- * prefetch.
- */
-static void
-fetch_ahead(IndexScanDesc scan, HammingScan *state)
-{
-	const uint64 current = state->returned++;
-	const uint64 halfway = current + MAX_ROWS_AHEAD / 2;
-	uint64		 key;
-
-	state->aim = Min(state->aim + 1, MAX_ROWS_AHEAD);
-	state->asked = Max(state->asked, current);
-	while (state->asked < current + state->aim &&
-		   hamming_search_peek(state->search, (int) (state->asked - current), &key))
-	{
-		const Buffer buffer =
-			PrefetchBuffer(scan->heapRelation, MAIN_FORKNUM, KEY_BLOCK(key)).recent_buffer;
-		HammingAhead *ahead = &state->rows[state->asked++ % MAX_ROWS_AHEAD];
-
-		ahead->page = NULL;
-		if (buffer > 0 && KEY_OFFSET(key) <= MaxHeapTuplesPerPage)
-		{
-			ahead->page = BufferGetBlock(buffer);
-			ahead->pointer = PageGetItemId(ahead->page, KEY_OFFSET(key));
-			/* the header says whether to prune */
-			__builtin_prefetch(GetBufferDescriptor(buffer - 1));
-			__builtin_prefetch(ahead->page);
-			__builtin_prefetch(ahead->pointer);
-		}
-	}
-	if (halfway < state->asked && state->rows[halfway % MAX_ROWS_AHEAD].page != NULL)
-	{
-		const HammingAhead *ahead = &state->rows[halfway % MAX_ROWS_AHEAD];
-
-		__builtin_prefetch(ahead->page + ItemIdGetOffset(ahead->pointer));
-	}
-}
-
 bool
 hamming_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unused())
 {
@@ -179,7 +121,7 @@ hamming_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unuse
 	check_snapshot(scan);
 	if (state->nothing || !hamming_search_next(state->search, &key))
 		return false;
-	fetch_ahead(scan, state);
+	ahead_of_row(&state->ahead, scan, state->search, key);
 	ItemPointerSet(&scan->xs_heaptid, KEY_BLOCK(key), KEY_OFFSET(key));
 	scan->xs_recheck = false;
 	if (scan->numberOfOrderBys > 0)

@@ -28,9 +28,6 @@
 #define SAMPLE 4096
 #define LARGE_INDEX 32
 
-/* keys there is room for, for each that is kept: forgetting the others takes time as well */
-#define ROOM 4
-
 struct HammingSearch
 {
 	Relation		index;
@@ -45,19 +42,10 @@ struct HammingSearch
 	HammingBall **filters;
 	int			  nfilters;
 
-	/* sorted: what the last pass found; during a pass, what has been found so far */
-	uint64 *keys;
-	int		found;
-	int		next;
-	int		keep;
-	int		room;	  /* for keys */
-	bool	complete; /* nothing lies behind these */
-	uint64	last;	  /* keys up to this one have been returned */
-	uint64	bound;	  /* keys from this one on are of no interest */
-	uint32	horizon;  /* rank of the farthest distance that the pass looks at */
-	uint32	farthest; /* rank of the farthest distance of interest, at most the horizon */
-	int		closer;	  /* keys found that are closer than that */
-	int	   *counts;	  /* keys found at each rank */
+	HammingNearest nearest;	 /* what the last pass found, or this one has found so far */
+	int			   next;	 /* of these, the first that has not been returned */
+	bool		   complete; /* nothing lies behind these */
+	uint32		   horizon;	 /* rank of the farthest distance that the pass looks at */
 
 	/* the index, and room for a page's columns, all set when its code length is known */
 	int			  nbits;
@@ -67,16 +55,9 @@ struct HammingSearch
 	uint64		 *words;   /* of the centre */
 	const uint8 **columns; /* of a page */
 	uint64		 *rest;	   /* its last column, widened */
-	uint16		 *matches;
+	HammingMatch *matches;
 	uint8		 *code; /* one */
 };
-
-#define ST_SORT sort_keys
-#define ST_ELEMENT_TYPE uint64
-#define ST_COMPARE(a, b) ((*(a) > *(b)) - (*(a) < *(b)))
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
 
 HammingSearch *
 hamming_search_create(Relation index)
@@ -132,113 +113,11 @@ hamming_search_start(HammingSearch *search, const HammingQuestion *question)
 		else
 			search->filters[search->nfilters++] = ball;
 	}
-	search->found = 0;
+	search->nearest.found = 0;
+	search->nearest.keep = 0;
+	search->nearest.last = 0;
 	search->next = 0;
-	search->keep = 0;
-	search->last = 0;
 	search->complete = search->nothing;
-}
-
-/* Brings the smallest count keys to the front. */
-static void
-select_smallest(uint64 *keys, int n, int count)
-{
-	int low = 0;
-	int high = n - 1;
-
-	/* Hoare's selection: what is left and right of the pivot changes places */
-	while (low < high)
-	{
-		const uint64 pivot = keys[low + (high - low) / 2];
-		int			 i = low;
-		int			 j = high;
-
-		while (i <= j)
-		{
-			while (keys[i] < pivot)
-				i++;
-			while (keys[j] > pivot)
-				j--;
-			if (i <= j)
-			{
-				const uint64 swap = keys[i];
-
-				keys[i++] = keys[j];
-				keys[j--] = swap;
-			}
-		}
-		if (count - 1 <= j)
-			high = j;
-		else if (count - 1 >= i)
-			low = i;
-		else
-			break;
-	}
-}
-
-/*
- * The rank of a distance: the distance itself, and for NULL the one behind the largest.
- * Ranks are few, so that keys can be counted by rank.
- */
-static inline uint32
-rank_of(const HammingSearch *search, uint32 distance)
-{
-	return distance == NULL_DISTANCE ? (uint32) search->nbits + 1 : distance;
-}
-
-static void
-count_key(HammingSearch *search, uint32 rank)
-{
-	search->counts[rank]++;
-	search->closer += rank < search->farthest;
-	/* if there are enough closer ones, the farthest are of no interest any more */
-	while (search->closer >= search->keep)
-		search->closer -= search->counts[--search->farthest];
-}
-
-/*
- * Makes room: forgets keys that are too far, and if nearly all are at the farthest distance,
- * those with the largest TIDs.
- */
-static void
-shrink(HammingSearch *search)
-{
-	int left = 0;
-
-	for (int i = 0; i < search->found; i++)
-	{
-		search->keys[left] = search->keys[i];
-		left += rank_of(search, KEY_DISTANCE(search->keys[i])) <= search->farthest;
-	}
-	search->found = left;
-	if (left <= search->room / 2)
-		return;
-
-	select_smallest(search->keys, search->found, search->keep);
-	search->found = search->keep;
-	search->bound = 0;
-	search->closer = 0;
-	memset(search->counts, 0, sizeof(int) * (search->nbits + 2));
-	for (int i = 0; i < search->keep; i++)
-	{
-		search->bound = Max(search->bound, search->keys[i]);
-		count_key(search, rank_of(search, KEY_DISTANCE(search->keys[i])));
-	}
-}
-
-static inline void
-add_key(HammingSearch *search, uint32 distance, ItemPointer tid)
-{
-	const uint64 key = (uint64) distance << 48 |
-					   (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
-					   ItemPointerGetOffsetNumberNoCheck(tid);
-
-	if (key <= search->last || key >= search->bound)
-		return;
-	search->keys[search->found++] = key;
-	count_key(search, rank_of(search, distance));
-	if (search->found == search->room)
-		shrink(search);
 }
 
 static bool
@@ -275,33 +154,51 @@ find_columns(HammingSearch *search, Page page, int count)
 	search->columns[layout->words] = (const uint8 *) search->rest;
 }
 
-static uint32
-distance_of(const HammingSearch *search, int entry)
+/*
+ * How many columns are read of all codes.  Unrelated codes differ from the query in half of
+ * their bits: when so many have been seen that this exceeds the radius, and a column more
+ * since learnt bits are not independent, most codes are known to be too far away.
+ */
+static size_t
+columns_to_read(const HammingSearch *search, uint32 radius)
 {
-	uint32 distance = 0;
+	return Min((radius + 24) / 28 + 1, (size_t) search->ncolumns);
+}
 
-	for (int column = 0; column < search->ncolumns; column++)
-		distance += pg_popcount64(load_word(search->columns[column] + 8 * entry, 8) ^
-								  search->words[column]);
-	return distance;
+/* The codes of a page that are within a radius; next is the page that is looked at then. */
+static size_t
+find_within(HammingSearch *search, Page page, int count, uint32 radius, Page next)
+{
+	const HammingColumns codes = {
+		.columns = search->columns,
+		.ncolumns = search->ncolumns,
+		.count = count,
+		.query = search->words,
+		.radius = radius,
+		.first = columns_to_read(search, radius),
+		.next = (const uint8 *) (next != NULL ? next : page),
+		.next_end = (const uint8 *) (next != NULL ? next + BLCKSZ : page),
+	};
+
+	find_columns(search, page, count);
+	return hamming_kernel->within(&codes, search->matches);
 }
 
 static void
-search_codes(HammingSearch *search, Page page, int count)
+search_codes(HammingSearch *search, Page page, int count, Page next)
 {
-	ItemPointer tids = HammingPageGetTids(page, &search->codes);
-	size_t		nmatches;
+	const uint32 radius = Min(search->nearest.farthest, search->limit);
+	ItemPointer	 tids = HammingPageGetTids(page, &search->codes);
+	size_t		 nmatches;
 
 	hamming_check_lengths(search->nbits, search->center.nbits);
-	find_columns(search, page, count);
-	nmatches = hamming_kernel->within(search->columns, search->ncolumns, count, search->words,
-									  Min(search->farthest, search->limit), search->matches);
+	nmatches = find_within(search, page, count, radius, next);
 	for (size_t i = 0; i < nmatches; i++)
 	{
-		const int entry = search->matches[i];
+		const HammingMatch match = search->matches[i];
 
-		if (in_filters(search, page, entry))
-			add_key(search, distance_of(search, entry), &tids[entry]);
+		if (in_filters(search, page, match.position))
+			nearest_add(&search->nearest, match.distance, &tids[match.position]);
 	}
 }
 
@@ -314,12 +211,12 @@ search_alike(HammingSearch *search, Page page, const HammingLayout *layout, int 
 	for (int entry = 0; entry < count; entry++)
 	{
 		if (layout->kind == HAMMING_NULLS || in_filters(search, page, entry))
-			add_key(search, NULL_DISTANCE, &tids[entry]);
+			nearest_add(&search->nearest, NULL_DISTANCE, &tids[entry]);
 	}
 }
 
 static void
-search_page(void *state, Page page, BlockNumber block)
+search_page(void *state, Page page, BlockNumber block, Page next)
 {
 	HammingSearch *search = state;
 	int			   codes;
@@ -334,10 +231,10 @@ search_page(void *state, Page page, BlockNumber block)
 		if (search->everything)
 			search_alike(search, page, &search->codes, codes);
 		else
-			search_codes(search, page, codes);
+			search_codes(search, page, codes, next);
 	}
 	else if (nulls > 0 && search->question.nballs == 0 &&
-			 search->farthest == rank_of(search, NULL_DISTANCE))
+			 search->nearest.farthest == rank_of(&search->nearest, NULL_DISTANCE))
 		search_alike(search, page, &search->nulls, nulls);
 }
 
@@ -348,16 +245,16 @@ learn_length(HammingSearch *search, int nbits)
 	MemoryContext caller = MemoryContextSwitchTo(search->context);
 	const int	  nbytes = BITHASH_BYTES(nbits);
 
-	if (search->counts == NULL || search->nbits != nbits)
+	if (search->words == NULL || search->nbits != nbits)
 	{
 		search->nbits = nbits;
-		search->counts = palloc(sizeof(int) * (nbits + 2));
+		nearest_init(&search->nearest, nbits);
 		search->codes = hamming_layout(HAMMING_CODES, nbits);
 		search->ncolumns = (nbytes + 7) / 8;
 		search->words = palloc(sizeof(uint64) * search->ncolumns);
 		search->columns = palloc(sizeof(uint8 *) * search->ncolumns);
 		search->rest = palloc(sizeof(uint64) * search->codes.capacity);
-		search->matches = palloc(sizeof(uint16) * search->codes.capacity);
+		search->matches = palloc(sizeof(HammingMatch) * (search->codes.capacity + MATCH_ROOM));
 		search->code = palloc(nbytes);
 	}
 	if (!search->everything && search->center.nbits == nbits)
@@ -375,26 +272,21 @@ start_pass(void *state)
 {
 	HammingSearch *search = state;
 
-	search->found = 0;
-	search->bound = PG_UINT64_MAX;
-	search->farthest = search->horizon;
-	search->closer = 0;
-	memset(search->counts, 0, sizeof(int) * (search->nbits + 2));
+	nearest_start(&search->nearest, search->horizon);
 }
 
 /* Counts the codes of a page by their distance. */
 static void
-count_distances(void *state, Page page, BlockNumber block)
+count_distances(void *state, Page page, BlockNumber block, Page next)
 {
 	HammingSearch *search = state;
-	int			   count;
+	size_t		   nmatches;
 
 	hamming_check_page(search->index, page, block, &search->codes, &search->nulls);
-	count = hamming_page_count(page, HAMMING_CODES);
-	find_columns(search, page, count);
-	/* bits behind a code's end are zero, unless the page is damaged */
-	for (int entry = 0; entry < count; entry++)
-		search->counts[Min(distance_of(search, entry), (uint32) search->nbits)]++;
+	nmatches = find_within(search, page, hamming_page_count(page, HAMMING_CODES),
+						   (uint32) search->nbits, next);
+	for (size_t i = 0; i < nmatches; i++)
+		search->nearest.counts[search->matches[i].distance]++;
 }
 
 /*
@@ -407,19 +299,20 @@ count_distances(void *state, Page page, BlockNumber block)
 static uint32
 guess_horizon(HammingSearch *search)
 {
-	const uint32	  all = rank_of(search, NULL_DISTANCE);
+	const uint32	  all = rank_of(&search->nearest, NULL_DISTANCE);
 	const BlockNumber blocks = RelationGetNumberOfBlocks(search->index);
 	const BlockNumber pages = SAMPLE / Max(search->codes.capacity, 1) + 1;
-	const double	  wanted = 2.0 * search->keep * pages / Max(blocks, 1) + 6.0;
+	const double	  wanted = 2.0 * search->nearest.keep * pages / Max(blocks, 1) + 6.0;
+	const int		 *counts = search->nearest.counts;
 	uint32			  rank = 0;
 	int				  seen;
 
 	if (!search->question.ordered || search->everything || search->center.nbits != search->nbits ||
 		blocks / pages < LARGE_INDEX)
 		return all;
-	memset(search->counts, 0, sizeof(int) * (search->nbits + 2));
+	nearest_start(&search->nearest, all);
 	hamming_visit_sample(search->index, blocks / pages, count_distances, search);
-	for (seen = search->counts[0]; rank < all && seen < wanted; seen += search->counts[rank])
+	for (seen = counts[0]; rank < all && seen < wanted; seen += counts[rank])
 		rank++;
 	return rank;
 }
@@ -428,7 +321,7 @@ guess_horizon(HammingSearch *search)
 static int
 next_keep(int keep)
 {
-	const Size allowed = Min((Size) work_mem * 1024, MaxAllocSize) / (ROOM * sizeof(uint64));
+	const Size allowed = Min((Size) work_mem * 1024, MaxAllocSize) / NEAREST_BYTES;
 
 	if (keep == 0)
 		return FIRST_KEEP;
@@ -454,45 +347,47 @@ hamming_search_passes(double rows)
 static void
 run_pass(HammingSearch *search)
 {
-	HammingMeta meta = hamming_read_meta(search->index);
-	const bool	first = search->keep == 0;
+	HammingNearest *nearest = &search->nearest;
+	HammingMeta		meta = hamming_read_meta(search->index);
+	const bool		first = nearest->keep == 0;
 
-	search->keep = next_keep(search->keep);
-	if (search->room < ROOM * search->keep)
+	nearest->keep = next_keep(nearest->keep);
+	if (nearest->room < NEAREST_ROOM * nearest->keep)
 	{
-		if (search->keys != NULL)
-			pfree(search->keys);
-		search->room = ROOM * search->keep;
-		search->keys = MemoryContextAlloc(search->context, sizeof(uint64) * search->room);
+		if (nearest->room > 0)
+		{
+			pfree(nearest->keys);
+			pfree(nearest->spare);
+		}
+		nearest->room = NEAREST_ROOM * nearest->keep;
+		nearest->keys = MemoryContextAlloc(search->context, sizeof(uint64) * nearest->room);
+		nearest->spare = MemoryContextAlloc(search->context, sizeof(uint64) * nearest->room);
 	}
 	learn_length(search, (int) meta.nbits);
-	search->horizon = first ? guess_horizon(search) : rank_of(search, NULL_DISTANCE);
+	search->horizon = first ? guess_horizon(search) : rank_of(nearest, NULL_DISTANCE);
 	hamming_visit_pages(search->index, start_pass, search_page, search);
+	nearest_finish(nearest);
 	search->complete =
-		search->found < search->keep && search->horizon == rank_of(search, NULL_DISTANCE);
-	if (search->found > search->keep)
-		select_smallest(search->keys, search->found, search->keep);
-	search->found = Min(search->found, search->keep);
+		nearest->found < nearest->keep && search->horizon == rank_of(nearest, NULL_DISTANCE);
 	search->next = 0;
-	sort_keys(search->keys, search->found);
 }
 
 bool
 hamming_search_next(HammingSearch *search, uint64 *key)
 {
-	while (search->next == search->found && !search->complete)
+	while (search->next == search->nearest.found && !search->complete)
 		run_pass(search);
-	if (search->next == search->found)
+	if (search->next == search->nearest.found)
 		return false;
-	*key = search->last = search->keys[search->next++];
+	*key = search->nearest.last = search->nearest.keys[search->next++];
 	return true;
 }
 
 bool
 hamming_search_peek(const HammingSearch *search, int count, uint64 *key)
 {
-	if (search->next + count >= search->found)
+	if (search->next + count >= search->nearest.found)
 		return false;
-	*key = search->keys[search->next + count];
+	*key = search->nearest.keys[search->next + count];
 	return true;
 }

@@ -2,23 +2,14 @@
  * search.h
  *		The nearest entries of a hamming index, some at a time.
  *
- * Results are keys that contain all there is to say and compare as they should be
- * returned: distance, block and offset of the row, from the highest bits down.
+ * Results are keys, as nearest.h says.
  */
 #ifndef UNIFDIAG_SEARCH_H
 #define UNIFDIAG_SEARCH_H
 
 #include "../code/ball.h"
 #include "hamming.h"
-
-/* the distance of a NULL code, or from a NULL query: behind all others */
-#define NULL_DISTANCE 0xFFFF
-
-StaticAssertDecl(BITHASH_MAX_BITS < NULL_DISTANCE, "no distance is taken for NULL");
-
-#define KEY_DISTANCE(key) ((uint32) ((key) >> 48))
-#define KEY_BLOCK(key) ((BlockNumber) ((key) >> 16))
-#define KEY_OFFSET(key) ((OffsetNumber) ((key) &0xFFFF))
+#include "nearest.h"
 
 /* What is searched for, and where the search has come. */
 typedef struct HammingSearch HammingSearch;
@@ -45,8 +36,12 @@ extern bool hamming_search_peek(const HammingSearch *search, int count, uint64 *
 /* passes over all pages that it takes to return that many entries */
 extern double hamming_search_passes(double rows);
 
-/* calls visit for each page of entries, and again from the start if entries have moved */
-typedef void (*HammingPageVisitor)(void *state, Page page, BlockNumber block);
+/*
+ * Calls visit for each page of entries, and again from the start if entries have moved.  The
+ * page that comes next is told if its place in memory is known; it is not locked, and may
+ * only be prefetched.
+ */
+typedef void (*HammingPageVisitor)(void *state, Page page, BlockNumber block, Page next);
 
 extern void
 hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor visit, void *state);

@@ -10,53 +10,62 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
 #include "../compat.h"
 #include "search.h"
 
-#define CACHE_LINE 64
+/*
+ * Blocks that are looked up all the same, one of so many in each visit: only that counts as
+ * use, and the server takes buffers away that are not used.
+ */
+#define LOOK_UP_EVERY 64
 
 /*
- * What a backend remembers of an index; with room for the buffers of so many blocks.  The
- * server frees it when the index changes, which can only be where locks are taken.
+ * What a backend remembers of an index; with room for the buffers of so many blocks of it, and
+ * of its table.  The server frees it when the index changes, which can only be where locks are
+ * taken.
  */
 HammingMemory *
-hamming_memory(Relation index, BlockNumber blocks)
+hamming_memory(Relation index, BlockNumber blocks, BlockNumber row_blocks)
 {
-	HammingMemory *memory = index->rd_amcache;
+	const HammingMemory nothing = {0};
+	HammingMemory	   *memory = index->rd_amcache;
 
-	if (memory == NULL || memory->blocks < blocks)
+	if (memory == NULL || memory->blocks < blocks || memory->row_blocks < row_blocks)
 	{
-		const Size	   room = offsetof(HammingMemory, buffers) + blocks * sizeof(Buffer);
+		const HammingMemory *old = memory != NULL ? memory : &nothing;
+		const BlockNumber	 more_blocks = Max(blocks, old->blocks);
+		const BlockNumber	 more_row_blocks = Max(row_blocks, old->row_blocks);
+		const Size			 room = offsetof(HammingMemory, buffers) +
+						  ((Size) more_blocks + more_row_blocks) * sizeof(Buffer);
 		HammingMemory *larger =
 			MemoryContextAllocExtended(index->rd_indexcxt, room, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
+		*larger = *old;
+		larger->blocks = more_blocks;
+		larger->row_blocks = more_row_blocks;
+		memcpy(larger->buffers, old->buffers, old->blocks * sizeof(Buffer));
+		/* with another divisor, rows' pages have other places */
+		if (more_row_blocks == old->row_blocks)
+			memcpy(larger->buffers + more_blocks, old->buffers + old->blocks,
+				   old->row_blocks * sizeof(Buffer));
 		if (memory != NULL)
-		{
-			memcpy(larger, memory,
-				   offsetof(HammingMemory, buffers) + memory->blocks * sizeof(Buffer));
 			pfree(memory);
-		}
-		larger->blocks = blocks;
 		index->rd_amcache = memory = larger;
 	}
 	return memory;
 }
 
-/*
- * Asks for a page that is needed soon; for all of it, since the memory is fast only if nothing
- * is left out.  Inlined always: to gcc a function that only prefetches is one without effect,
- * and it drops calls of such.
- */
-static inline __attribute__((always_inline)) void
-fetch_ahead(Buffer buffer)
+/* Where in memory a block most likely is, if there is such a block and it was found before. */
+static Page
+page_of(const HammingMemory *memory, BlockNumber block, BlockNumber blocks)
 {
-	if (buffer <= 0)
-		return;
-	for (int offset = 0; offset < BLCKSZ; offset += CACHE_LINE)
-		__builtin_prefetch((char *) BufferGetBlock(buffer) + offset);
+	if (block >= blocks || memory->buffers[block] <= 0)
+		return NULL;
+	return BufferGetPage(memory->buffers[block]);
 }
 
 /* A block's buffer, pinned and share-locked. */
@@ -65,10 +74,16 @@ read_block(Relation index, BlockNumber block, HammingMemory *memory)
 {
 	Buffer buffer = memory->buffers[block];
 
-	if (!BufferIsValid(buffer) || !read_recent_buffer(index, block, buffer))
+	if (!BufferIsValid(buffer) || (block + memory->visits) % LOOK_UP_EVERY == 0 ||
+		!ReadRecentBuffer(relation_locator(index), MAIN_FORKNUM, block, buffer))
 	{
 		buffer = hamming_read(index, block, BUFFER_LOCK_UNLOCK, NULL);
 		memory->buffers[block] = buffer;
+	}
+	else
+	{
+		pgstat_count_buffer_read(index);
+		pgstat_count_buffer_hit(index);
 	}
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	return buffer;
@@ -88,8 +103,9 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 	{
 		const uint64	  moves = hamming_read_meta(index).moves;
 		const BlockNumber blocks = RelationGetNumberOfBlocks(index);
-		HammingMemory	 *memory = hamming_memory(index, blocks);
+		HammingMemory	 *memory = hamming_memory(index, blocks, 0);
 
+		memory->visits++;
 		start(state);
 		for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block++)
 		{
@@ -97,9 +113,7 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 
 			CHECK_FOR_INTERRUPTS();
 			buffer = read_block(index, block, memory);
-			if (block + 1 < blocks)
-				fetch_ahead(memory->buffers[block + 1]);
-			visit(state, BufferGetPage(buffer), block);
+			visit(state, BufferGetPage(buffer), block, page_of(memory, block + 1, blocks));
 			UnlockReleaseBuffer(buffer);
 		}
 		if (hamming_read_meta(index).moves == moves)
@@ -116,13 +130,13 @@ void
 hamming_visit_sample(Relation index, BlockNumber step, HammingPageVisitor visit, void *state)
 {
 	const BlockNumber blocks = RelationGetNumberOfBlocks(index);
-	HammingMemory	 *memory = hamming_memory(index, blocks);
+	HammingMemory	 *memory = hamming_memory(index, blocks, 0);
 
 	for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block += step)
 	{
 		Buffer buffer = read_block(index, block, memory);
 
-		visit(state, BufferGetPage(buffer), block);
+		visit(state, BufferGetPage(buffer), block, page_of(memory, block + step, blocks));
 		UnlockReleaseBuffer(buffer);
 	}
 }

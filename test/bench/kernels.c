@@ -74,17 +74,27 @@ static uint64_t
 stream(const HammingKernel *kernel, const uint64_t *codes, uint64_t query)
 {
 	uint64_t (*const read)(const uint64_t *, size_t) = best_read();
-	uint16_t matches[CODES_PER_CALL];
-	uint64_t result = 0;
+	HammingMatch matches[CODES_PER_CALL + MATCH_ROOM];
+	uint64_t	 result = 0;
 
 	for (size_t i = 0; i < CODES; i += CODES_PER_CALL)
 	{
 		const size_t   count = CODES - i < CODES_PER_CALL ? CODES - i : CODES_PER_CALL;
 		const uint8_t *words = (const uint8_t *) (codes + i);
 
+		const HammingColumns columns = {
+			.columns = &words,
+			.ncolumns = 1,
+			.count = count,
+			.query = &query,
+			.radius = 12,
+			.first = 1,
+			.next = words + 8 * count,
+			.next_end = words + 16 * count,
+		};
+
 		/* no kernel: read only */
-		result += kernel == NULL ? read(codes + i, count)
-								 : kernel->within(&words, 1, count, &query, 12, matches);
+		result += kernel == NULL ? read(codes + i, count) : kernel->within(&columns, matches);
 	}
 	return result;
 }

@@ -1,0 +1,158 @@
+/*
+ * ahead.c
+ *		The rows that a scan returns next: asked for before the executor wants them.
+ *
+ * A search leaves the table's rows where it found them: out of the CPU's cache, which the
+ * index has just gone through, or on disk.  Near codes are in rows all over the table, so
+ * that each row costs several reads from main memory that depend on each other: looking its
+ * block up among the buffers, the buffer's descriptor, the page's header, the line pointer,
+ * the row.  That is most of what a row costs, and all of it can be had beforehand.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "pgstat.h"
+#include "storage/buf_internals.h"
+#include "storage/bufpage.h"
+
+#include "../code/kernels.h"
+#include "../compat.h"
+#include "ahead.h"
+
+/*
+ * Rows come nearer in steps, each a batch of rows after the one before, so that what it reads
+ * has arrived: the buffer's descriptor is prefetched; its tag tells whether the page is there,
+ * and if so, the header and the line pointer are, if not, the page is asked for from disk;
+ * the line pointer tells where the row is.  In batches, because finding out where in memory an
+ * address is takes longer than reading from there, and the CPU does several at a time.
+ */
+enum
+{
+	DESCRIPTOR,
+	PAGE,
+	ROW
+};
+
+#define MAX_BATCH 16
+
+/* blocks of a table whose buffers are remembered, at the most; by their remainder, if more */
+#define MAX_ROW_BLOCKS (128 * 1024)
+
+/* pages that are looked up all the same, one of so many: that is what makes them count as used */
+#define LOOK_UP_EVERY 64
+
+void
+ahead_start(HammingAhead *ahead, Relation table)
+{
+	memset(ahead, 0, sizeof(*ahead));
+	ahead->blocks = Min(Max(RelationGetNumberOfBlocks(table), 1), MAX_ROW_BLOCKS);
+}
+
+/* Where the buffer of a row's page is remembered. */
+static Buffer *
+place_of(const HammingAhead *ahead, IndexScanDesc scan, BlockNumber block)
+{
+	HammingMemory *memory = hamming_memory(scan->indexRelation, 0, ahead->blocks);
+
+	return &memory->buffers[memory->blocks + block % memory->row_blocks];
+}
+
+static void
+ask_for_page(IndexScanDesc scan, BlockNumber block, Buffer *place, uint64 key)
+{
+	char *page;
+
+	if (*place <= 0 || !buffer_seems_to_hold(*place, scan->heapRelation, block))
+		*place = PrefetchBuffer(scan->heapRelation, MAIN_FORKNUM, block).recent_buffer;
+	/* a backend's own buffers, of temporary tables, have negative numbers */
+	if (*place <= 0 || KEY_OFFSET(key) > MaxHeapTuplesPerPage)
+		return;
+	page = BufferGetBlock(*place);
+	__builtin_prefetch(GetBufferDescriptor(*place - 1));
+	__builtin_prefetch(page);
+	__builtin_prefetch(PageGetItemId(page, KEY_OFFSET(key)));
+}
+
+/*
+ * Nothing is pinned: by now the page may be another one, and the line pointer anything.
+ * Inlined always: to gcc a function that only prefetches is one without effect.
+ */
+static inline __attribute__((always_inline)) void
+ask_for_row(Buffer buffer, uint64 key)
+{
+	if (buffer > 0 && KEY_OFFSET(key) <= MaxHeapTuplesPerPage)
+	{
+		char *page = BufferGetBlock(buffer);
+		char *row = page + ItemIdGetOffset(PageGetItemId(page, KEY_OFFSET(key)));
+
+		__builtin_prefetch(row);
+		__builtin_prefetch(row + CACHE_LINE);
+	}
+}
+
+/*
+ * Gives the executor the page on which the row is, if it is where we think.  The server's
+ * table access method looks a block up unless it is the one that it has pinned already:
+ * so we exchange that, and do what goes with it.
+ */
+static void
+hand_over_page(HammingAhead *ahead, IndexScanDesc scan, BlockNumber block)
+{
+	IndexFetchHeapData *fetch = (IndexFetchHeapData *) scan->xs_heapfetch;
+	Relation			table = scan->heapRelation;
+	const Buffer		buffer = *place_of(ahead, scan, block);
+
+	if (table->rd_tableam != GetHeapamTableAmRoutine() || buffer <= 0 || buffer == fetch->xs_cbuf ||
+		ahead->returned % LOOK_UP_EVERY == 0 ||
+		!ReadRecentBuffer(relation_locator(table), MAIN_FORKNUM, block, buffer))
+		return;
+	if (BufferIsValid(fetch->xs_cbuf))
+		ReleaseBuffer(fetch->xs_cbuf);
+	fetch->xs_cbuf = buffer;
+	pgstat_count_buffer_read(table);
+	pgstat_count_buffer_hit(table);
+	heap_page_prune_opt(table, buffer);
+}
+
+/* One more step for all rows up to that many after the current one. */
+static void
+advance(HammingAhead *ahead, IndexScanDesc scan, const HammingSearch *search, int step, int upto)
+{
+	const uint64 position = ahead->returned;
+	uint64		 key;
+
+	ahead->done[step] = Max(ahead->done[step], position);
+	while (ahead->done[step] < position + upto &&
+		   hamming_search_peek(search, (int) (ahead->done[step] - position), &key))
+	{
+		const BlockNumber block = KEY_BLOCK(key);
+		Buffer			 *place = place_of(ahead, scan, block);
+
+		if (step == DESCRIPTOR && *place > 0)
+			__builtin_prefetch(GetBufferDescriptor(*place - 1));
+		else if (step == PAGE)
+			ask_for_page(scan, block, place, key);
+		else if (step == ROW)
+			ask_for_row(*place, key);
+		ahead->done[step]++;
+	}
+}
+
+void
+ahead_of_row(HammingAhead *ahead, IndexScanDesc scan, const HammingSearch *search, uint64 current)
+{
+	if (ahead->returned == ahead->due)
+	{
+		/* few at first, since the executor may want few rows */
+		ahead->batch = Min(Max(ahead->batch * 2, 1), MAX_BATCH);
+		ahead->due += ahead->batch;
+		advance(ahead, scan, search, ROW, ahead->batch);
+		advance(ahead, scan, search, PAGE, 2 * ahead->batch);
+		advance(ahead, scan, search, DESCRIPTOR, 3 * ahead->batch);
+	}
+	hand_over_page(ahead, scan, KEY_BLOCK(current));
+	ahead->returned++;
+}
