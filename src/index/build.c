@@ -2,8 +2,8 @@
  * build.c
  *		Building a hamming index: pages are filled in the order of the table.
  *
- * Nobody else sees the index yet, so that nothing is logged page by page: at the end its
- * pages go to the log in one sweep.
+ * Nobody else sees the index yet, so that its pages need no buffers: they go to the log, and
+ * to the file, by the dozen.
  */
 #include "postgres.h"
 
@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "storage/freespace.h"
 #include "storage/indexfsm.h"
+#include "storage/smgr.h"
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
 
@@ -23,6 +24,12 @@
 /* rows after which progress is reported, and what was detoasted is freed */
 #define ROWS_AT_A_TIME 1024
 
+/* pages that are written together: as many as one record of the log holds */
+#define PAGES_AT_A_TIME 32
+
+/* what the server wants pages to be aligned to that it writes, from some version on */
+#define PAGE_ALIGNMENT 4096
+
 typedef struct BuildState
 {
 	Relation	   index;
@@ -31,7 +38,10 @@ typedef struct BuildState
 	int			   nbits;	/* 0 until there is a code */
 	HammingLayout  layouts[2];
 	PGAlignedBlock pages[2]; /* the page being filled, of codes and of nulls */
-	int64		   rows;	 /* of the table that have been indexed */
+	char		  *full;	 /* pages that wait to be written */
+	int			   nfull;
+	BlockNumber	   written; /* blocks that have been */
+	int64		   rows;	/* of the table that have been indexed */
 	int64		   counts[2];
 } BuildState;
 
@@ -63,27 +73,43 @@ hamming_code_of(Relation index, Datum value, int nbits)
 	return code;
 }
 
-/* Appends a page to the index. */
-static Buffer
-append_page(Relation index)
+/* Appends the pages that wait to the index. */
+static void
+write_pages(BuildState *state)
 {
-	Buffer buffer = ReadBuffer(index, P_NEW);
+	Relation	index = state->index;
+	const bool	logged = RelationNeedsWAL(index);
+	BlockNumber blocks[PAGES_AT_A_TIME];
+	Page		pages[PAGES_AT_A_TIME];
 
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	return buffer;
+	for (int i = 0; i < state->nfull; i++)
+	{
+		blocks[i] = state->written + i;
+		pages[i] = state->full + (Size) i * BLCKSZ;
+	}
+	if (logged && state->nfull > 0)
+		log_newpages(&relation_locator(index), MAIN_FORKNUM, state->nfull, blocks, pages, true);
+	for (int i = 0; i < state->nfull; i++)
+	{
+		PageSetChecksumInplace(pages[i], blocks[i]);
+		/* if it is logged we see to it in the end that it is on disk, else checkpoints do */
+		smgrextend(RelationGetSmgr(index), MAIN_FORKNUM, blocks[i], pages[i], logged);
+	}
+	state->written += state->nfull;
+	state->nfull = 0;
 }
 
-static void
-write_page(BuildState *state, int which)
+/* Puts the page being filled behind those that wait, and starts another; returns its block. */
+static BlockNumber
+finish_page(BuildState *state, int which)
 {
-	Buffer buffer = append_page(state->index);
+	const BlockNumber block = state->written + state->nfull;
 
-	START_CRIT_SECTION();
-	memcpy(BufferGetPage(buffer), state->pages[which].data, BLCKSZ);
-	MarkBufferDirty(buffer);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(buffer);
+	memcpy(state->full + (Size) state->nfull++ * BLCKSZ, state->pages[which].data, BLCKSZ);
+	if (state->nfull == PAGES_AT_A_TIME)
+		write_pages(state);
 	hamming_page_init(state->pages[which].data, state->layouts[which].kind);
+	return block;
 }
 
 static void
@@ -118,7 +144,7 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	}
 	hamming_page_add(state->pages[which].data, &state->layouts[which], entry);
 	if (HammingPageGetHead(state->pages[which].data)->count == state->layouts[which].capacity)
-		write_page(state, which);
+		finish_page(state, which);
 	state->counts[which]++;
 	MemoryContextSwitchTo(caller);
 	if (++state->rows % ROWS_AT_A_TIME == 0)
@@ -132,61 +158,77 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 static void
 finish_pages(BuildState *state)
 {
+	BlockNumber blocks[2] = {InvalidBlockNumber, InvalidBlockNumber};
+	Size		room[2];
+
 	for (int which = CODES; which <= NULLS; which++)
 	{
-		Page	   page = state->pages[which].data;
-		const Size room = hamming_page_room(page, &state->layouts[CODES], &state->layouts[NULLS]);
+		Page page = state->pages[which].data;
 
 		if (hamming_page_count(page, state->layouts[which].kind) == 0)
 			continue;
-		write_page(state, which);
-		RecordPageWithFreeSpace(state->index, RelationGetNumberOfBlocks(state->index) - 1, room);
+		room[which] = hamming_page_room(page, &state->layouts[CODES], &state->layouts[NULLS]);
+		blocks[which] = finish_page(state, which);
+	}
+	write_pages(state);
+	for (int which = CODES; which <= NULLS; which++)
+	{
+		if (blocks[which] != InvalidBlockNumber)
+			RecordPageWithFreeSpace(state->index, blocks[which], room[which]);
 	}
 	IndexFreeSpaceMapVacuum(state->index);
 }
 
+/*
+ * The metapage comes last.  Then all must get to disk: a checkpoint may have been in the
+ * meantime, after which our log would not be looked at again, and it knows nothing of us.
+ */
 static void
 finish_meta(BuildState *state)
 {
-	Buffer		 buffer = hamming_read(state->index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
-	HammingMeta *meta = HammingPageGetMeta(BufferGetPage(buffer));
+	Relation	 index = state->index;
+	const bool	 logged = RelationNeedsWAL(index);
+	Page		 page = state->full;
+	HammingMeta *meta = HammingPageGetMeta(page);
 
-	START_CRIT_SECTION();
-	meta->nbits = state->nbits;
+	hamming_meta_init(page, state->nbits);
 	meta->codes = state->counts[CODES];
 	meta->nulls = state->counts[NULLS];
-	MarkBufferDirty(buffer);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(buffer);
+	if (logged)
+		log_newpage(&relation_locator(index), MAIN_FORKNUM, HAMMING_METAPAGE, page, true);
+	PageSetChecksumInplace(page, HAMMING_METAPAGE);
+	smgrwrite(RelationGetSmgr(index), MAIN_FORKNUM, HAMMING_METAPAGE, page, logged);
+	if (logged)
+		smgrimmedsync(RelationGetSmgr(index), MAIN_FORKNUM);
 }
 
 IndexBuildResult *
 hamming_build(Relation heap, Relation index, IndexInfo *info)
 {
 	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
-	BuildState		 *state = palloc0(sizeof(BuildState));
-	Buffer			  buffer;
+	MemoryContext	  context =
+		AllocSetContextCreate(CurrentMemoryContext, "hamming build", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	BuildState	 *state = palloc0(sizeof(BuildState));
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	state->index = index;
 	state->info = info;
 	state->nbits = declared_bits(index);
-	state->context =
-		AllocSetContextCreate(CurrentMemoryContext, "hamming build", ALLOCSET_DEFAULT_SIZES);
+	state->context = AllocSetContextCreate(context, "hamming build, rows", ALLOCSET_DEFAULT_SIZES);
 	state->layouts[NULLS] = hamming_layout(HAMMING_NULLS, 0);
 	state->layouts[CODES] = hamming_layout(HAMMING_CODES, state->nbits);
 	hamming_page_init(state->pages[CODES].data, HAMMING_CODES);
 	hamming_page_init(state->pages[NULLS].data, HAMMING_NULLS);
+	state->full = (char *) TYPEALIGN(PAGE_ALIGNMENT,
+									 palloc((Size) PAGES_AT_A_TIME * BLCKSZ + PAGE_ALIGNMENT));
 
-	buffer = append_page(index);
-	Assert(BufferGetBlockNumber(buffer) == HAMMING_METAPAGE);
-	START_CRIT_SECTION();
-	hamming_meta_init(BufferGetPage(buffer), state->nbits);
-	MarkBufferDirty(buffer);
-	END_CRIT_SECTION();
-	UnlockReleaseBuffer(buffer);
+	/* the metapage's place */
+	hamming_meta_init(state->full, state->nbits);
+	state->nfull = 1;
 
+	MemoryContextSwitchTo(caller);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HAMMING_PHASE_SCAN);
 	result->heap_tuples =
 		table_index_build_scan(heap, index, info, true, true, add_row, state, NULL);
@@ -194,12 +236,7 @@ hamming_build(Relation heap, Relation index, IndexInfo *info)
 	finish_pages(state);
 	finish_meta(state);
 
-	if (RelationNeedsWAL(index))
-	{
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HAMMING_PHASE_LOG);
-		log_newpage_range(index, MAIN_FORKNUM, 0, RelationGetNumberOfBlocks(index), true);
-	}
-	MemoryContextDelete(state->context);
+	MemoryContextDelete(context);
 	return result;
 }
 
@@ -227,8 +264,6 @@ hamming_phase_name(int64 phase)
 			return "initializing";
 		case HAMMING_PHASE_SCAN:
 			return "scanning table";
-		case HAMMING_PHASE_LOG:
-			return "writing to the log";
 		default:
 			return NULL;
 	}

@@ -68,9 +68,8 @@
 #define HAMMING_BALL_STRATEGY 2		/* bithash <@ hamming_ball */
 #define HAMMING_STRATEGIES 2
 
-/* phases of a build, for pg_stat_progress_create_index; core has number 1 */
+/* the phase of a build, for pg_stat_progress_create_index; core has number 1 */
 #define HAMMING_PHASE_SCAN 2
-#define HAMMING_PHASE_LOG 3
 
 typedef enum HammingPageKind
 {
