@@ -168,6 +168,7 @@ within(const HammingColumns *codes, HammingMatch *matches)
 		else
 			n = add_column(codes, last, true, false, from, to, sums, &next, matches, n);
 	}
+	prefetch_rest(codes, next);
 	if (codes->first < codes->ncolumns)
 		n = keep_matches(codes, matches, n);
 	return append_matches(codes, whole, codes->count, matches, n);

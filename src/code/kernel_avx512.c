@@ -126,6 +126,7 @@ within(const HammingColumns *codes, HammingMatch *matches)
 		else
 			n = add_column(codes, last, true, false, from, to, sums, &next, matches, n);
 	}
+	prefetch_rest(codes, next);
 	return codes->first < codes->ncolumns ? keep_matches(codes, matches, n) : n;
 }
 

@@ -85,6 +85,7 @@ within(const HammingColumns *codes, HammingMatch *matches)
 		if (column == codes->ncolumns && vminvq_u16(sums) <= codes->radius)
 			nmatches = append_matches(codes, i, i + 8, matches, nmatches);
 	}
+	prefetch_rest(codes, next);
 	return append_matches(codes, i, codes->count, matches, nmatches);
 }
 

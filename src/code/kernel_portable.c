@@ -47,6 +47,7 @@ within(const HammingColumns *codes, HammingMatch *matches)
 		matches[nmatches].distance = (uint16_t) sum;
 		nmatches += sum <= codes->radius;
 	}
+	prefetch_rest(codes, next);
 	return nmatches;
 }
 

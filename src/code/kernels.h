@@ -106,6 +106,14 @@ prefetch_next(const HammingColumns *codes, const uint8_t *next)
 	return next < codes->next_end ? next + 2 * (size_t) CACHE_LINE : next;
 }
 
+/* Asks for what has not been asked for when all has been read: after that it is too late. */
+static inline __attribute__((always_inline)) void
+prefetch_rest(const HammingColumns *codes, const uint8_t *next)
+{
+	while (next < codes->next_end)
+		next = prefetch_next(codes, next);
+}
+
 /*
  * Appends to the matches those codes from..to-1 that are near enough: all of it for kernels
  * that take one at a time, and the tail of others.  Always inlined, so that the count becomes

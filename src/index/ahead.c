@@ -15,6 +15,7 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "pgstat.h"
+#include "port/pg_bitutils.h"
 #include "storage/buf_internals.h"
 #include "storage/bufpage.h"
 
@@ -33,7 +34,8 @@ enum
 {
 	DESCRIPTOR,
 	PAGE,
-	ROW
+	ROW,
+	STEPS
 };
 
 #define MAX_BATCH 16
@@ -47,33 +49,34 @@ enum
 void
 ahead_start(HammingAhead *ahead, Relation table)
 {
+	const BlockNumber blocks = Min(Max(RelationGetNumberOfBlocks(table), 1), MAX_ROW_BLOCKS);
+
 	memset(ahead, 0, sizeof(*ahead));
-	ahead->blocks = Min(Max(RelationGetNumberOfBlocks(table), 1), MAX_ROW_BLOCKS);
+	/* with room to grow: a different number means to forget where rows are */
+	ahead->blocks = pg_nextpower2_32(blocks);
 }
 
 /* Where the buffer of a row's page is remembered. */
 static Buffer *
-place_of(const HammingAhead *ahead, IndexScanDesc scan, BlockNumber block)
+place_of(HammingMemory *memory, BlockNumber block)
 {
-	HammingMemory *memory = hamming_memory(scan->indexRelation, 0, ahead->blocks);
-
 	return &memory->buffers[memory->blocks + block % memory->row_blocks];
 }
 
 static void
-ask_for_page(IndexScanDesc scan, BlockNumber block, Buffer *place, uint64 key)
+ask_for_page(Relation table, BlockNumber block, OffsetNumber offset, Buffer *place)
 {
 	char *page;
 
-	if (*place <= 0 || !buffer_seems_to_hold(*place, scan->heapRelation, block))
-		*place = PrefetchBuffer(scan->heapRelation, MAIN_FORKNUM, block).recent_buffer;
+	if (*place <= 0 || !buffer_seems_to_hold(*place, table, block))
+		*place = PrefetchBuffer(table, MAIN_FORKNUM, block).recent_buffer;
 	/* a backend's own buffers, of temporary tables, have negative numbers */
-	if (*place <= 0 || KEY_OFFSET(key) > MaxHeapTuplesPerPage)
+	if (*place <= 0 || offset > MaxHeapTuplesPerPage)
 		return;
 	page = BufferGetBlock(*place);
 	__builtin_prefetch(GetBufferDescriptor(*place - 1));
 	__builtin_prefetch(page);
-	__builtin_prefetch(PageGetItemId(page, KEY_OFFSET(key)));
+	__builtin_prefetch(PageGetItemId(page, offset));
 }
 
 /*
@@ -81,16 +84,37 @@ ask_for_page(IndexScanDesc scan, BlockNumber block, Buffer *place, uint64 key)
  * Inlined always: to gcc a function that only prefetches is one without effect.
  */
 static inline __attribute__((always_inline)) void
-ask_for_row(Buffer buffer, uint64 key)
+ask_for_row(Buffer buffer, OffsetNumber offset)
 {
-	if (buffer > 0 && KEY_OFFSET(key) <= MaxHeapTuplesPerPage)
+	if (buffer > 0 && offset <= MaxHeapTuplesPerPage)
 	{
 		char *page = BufferGetBlock(buffer);
-		char *row = page + ItemIdGetOffset(PageGetItemId(page, KEY_OFFSET(key)));
+		char *row = page + ItemIdGetOffset(PageGetItemId(page, offset));
 
 		__builtin_prefetch(row);
 		__builtin_prefetch(row + CACHE_LINE);
 	}
+}
+
+/* One more step for the rows that come next, up to that many. */
+static void
+advance(HammingAhead *ahead, HammingMemory *memory, Relation table, const uint64 *keys, int step,
+		int upto)
+{
+	for (int i = ahead->done[step]; i < upto; i++)
+	{
+		const BlockNumber  block = KEY_BLOCK(keys[i]);
+		const OffsetNumber offset = KEY_OFFSET(keys[i]);
+		Buffer			  *place = place_of(memory, block);
+
+		if (step == DESCRIPTOR && *place > 0)
+			__builtin_prefetch(GetBufferDescriptor(*place - 1));
+		else if (step == PAGE)
+			ask_for_page(table, block, offset, place);
+		else if (step == ROW)
+			ask_for_row(*place, offset);
+	}
+	ahead->done[step] = Max(ahead->done[step], upto);
 }
 
 /*
@@ -99,14 +123,13 @@ ask_for_row(Buffer buffer, uint64 key)
  * so we exchange that, and do what goes with it.
  */
 static void
-hand_over_page(HammingAhead *ahead, IndexScanDesc scan, BlockNumber block)
+hand_over_page(HammingAhead *ahead, IndexScanDesc scan, BlockNumber block, Buffer buffer)
 {
 	IndexFetchHeapData *fetch = (IndexFetchHeapData *) scan->xs_heapfetch;
 	Relation			table = scan->heapRelation;
-	const Buffer		buffer = *place_of(ahead, scan, block);
 
 	if (table->rd_tableam != GetHeapamTableAmRoutine() || buffer <= 0 || buffer == fetch->xs_cbuf ||
-		ahead->returned % LOOK_UP_EVERY == 0 ||
+		++ahead->handed_over % LOOK_UP_EVERY == 0 ||
 		!ReadRecentBuffer(relation_locator(table), MAIN_FORKNUM, block, buffer))
 		return;
 	if (BufferIsValid(fetch->xs_cbuf))
@@ -117,42 +140,27 @@ hand_over_page(HammingAhead *ahead, IndexScanDesc scan, BlockNumber block)
 	heap_page_prune_opt(table, buffer);
 }
 
-/* One more step for all rows up to that many after the current one. */
-static void
-advance(HammingAhead *ahead, IndexScanDesc scan, const HammingSearch *search, int step, int upto)
-{
-	const uint64 position = ahead->returned;
-	uint64		 key;
-
-	ahead->done[step] = Max(ahead->done[step], position);
-	while (ahead->done[step] < position + upto &&
-		   hamming_search_peek(search, (int) (ahead->done[step] - position), &key))
-	{
-		const BlockNumber block = KEY_BLOCK(key);
-		Buffer			 *place = place_of(ahead, scan, block);
-
-		if (step == DESCRIPTOR && *place > 0)
-			__builtin_prefetch(GetBufferDescriptor(*place - 1));
-		else if (step == PAGE)
-			ask_for_page(scan, block, place, key);
-		else if (step == ROW)
-			ask_for_row(*place, key);
-		ahead->done[step]++;
-	}
-}
-
 void
 ahead_of_row(HammingAhead *ahead, IndexScanDesc scan, const HammingSearch *search, uint64 current)
 {
-	if (ahead->returned == ahead->due)
+	/* again each time: between two rows the server may have freed it */
+	HammingMemory *memory = hamming_memory(scan->indexRelation, 0, ahead->blocks);
+
+	if (ahead->until_next == 0)
 	{
+		int			  known;
+		const uint64 *keys = hamming_search_peek(search, &known);
+
 		/* few at first, since the executor may want few rows */
 		ahead->batch = Min(Max(ahead->batch * 2, 1), MAX_BATCH);
-		ahead->due += ahead->batch;
-		advance(ahead, scan, search, ROW, ahead->batch);
-		advance(ahead, scan, search, PAGE, 2 * ahead->batch);
-		advance(ahead, scan, search, DESCRIPTOR, 3 * ahead->batch);
+		ahead->until_next = ahead->batch;
+		for (int step = ROW; step >= DESCRIPTOR; step--)
+			advance(ahead, memory, scan->heapRelation, keys, step,
+					Min((STEPS - step) * ahead->batch, known));
+		/* these are returned until then */
+		for (int step = DESCRIPTOR; step <= ROW; step++)
+			ahead->done[step] = Max(ahead->done[step] - ahead->batch, 0);
 	}
-	hand_over_page(ahead, scan, KEY_BLOCK(current));
-	ahead->returned++;
+	ahead->until_next--;
+	hand_over_page(ahead, scan, KEY_BLOCK(current), *place_of(memory, KEY_BLOCK(current)));
 }

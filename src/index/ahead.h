@@ -9,11 +9,11 @@
 
 typedef struct HammingAhead
 {
-	BlockNumber blocks;	  /* of the table, as far as their buffers are remembered */
-	uint64		returned; /* rows */
-	uint64		due;	  /* when that many are, a batch of rows comes nearer */
+	BlockNumber blocks;		 /* of the table, as far as their buffers are remembered */
+	uint64		handed_over; /* rows' pages */
 	int			batch;
-	uint64		done[3]; /* rows that have been through each step */
+	int			until_next; /* rows that are returned before the next batch comes nearer */
+	int			done[3];	/* rows, from the next one on, that have been through each step */
 } HammingAhead;
 
 extern void ahead_start(HammingAhead *ahead, Relation table);

@@ -383,11 +383,9 @@ hamming_search_next(HammingSearch *search, uint64 *key)
 	return true;
 }
 
-bool
-hamming_search_peek(const HammingSearch *search, int count, uint64 *key)
+const uint64 *
+hamming_search_peek(const HammingSearch *search, int *count)
 {
-	if (search->next + count >= search->nearest.found)
-		return false;
-	*key = search->nearest.keys[search->next + count];
-	return true;
+	*count = search->nearest.found - search->next;
+	return search->nearest.keys + search->next;
 }

@@ -30,8 +30,8 @@ extern void			  hamming_search_start(HammingSearch *search, const HammingQuestio
 /* the next key; false if there is none */
 extern bool hamming_search_next(HammingSearch *search, uint64 *key);
 
-/* the key that comes count keys after the next one, if that is known already */
-extern bool hamming_search_peek(const HammingSearch *search, int count, uint64 *key);
+/* the keys that come next, as far as they are known already */
+extern const uint64 *hamming_search_peek(const HammingSearch *search, int *count);
 
 /* passes over all pages that it takes to return that many entries */
 extern double hamming_search_passes(double rows);
