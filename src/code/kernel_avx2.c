@@ -10,9 +10,6 @@
 
 #define TARGET __attribute__((target("avx2,popcnt")))
 
-/* codes whose distances so far are kept while their columns are read */
-#define BLOCK 1024
-
 /* codes whose distances are computed together */
 #define GROUP 16
 
@@ -105,73 +102,42 @@ append_group(const __m256i *sums, __m256i bounds, size_t first, HammingMatch *ma
 	return nmatches;
 }
 
-/*
- * Adds the distances in one column to the sums of codes from..to-1, which are whole groups.
- * The last of the first columns decides: codes that are near enough are appended.  If these
- * are rare it is worth a branch to pass over a group without any.
- */
 TARGET static inline __attribute__((always_inline)) size_t
 add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, size_t from,
-		   size_t to, __m256i *sums, const uint8_t **ahead, HammingMatch *matches, size_t nmatches)
+		   size_t to, uint64_t *sums, const uint8_t **next, HammingMatch *matches, size_t nmatches)
 {
 	/* no distance is larger, and bounds are compared by halves of words */
 	const uint32_t radius = codes->radius < 64000 ? codes->radius : 64000;
 	const __m256i  bounds = _mm256_set1_epi64x((long long) radius + 1);
 	const __m256i  queries = _mm256_set1_epi64x((long long) codes->query[column]);
-	const uint8_t *next = *ahead;
+	const uint8_t *ahead = *next;
 
 	for (size_t i = from; i < to; i += GROUP)
 	{
-		__m256i		  *so_far = sums + (i - from) / 4;
+		__m256i		  *so_far = (__m256i *) (sums + (i - from));
 		const uint8_t *words = codes->columns[column] + 8 * i;
 		__m256i		   group[GROUP / 4];
 
-		next = prefetch_next(codes, prefetch_next(codes, next));
+		ahead = prefetch_next(codes, prefetch_next(codes, ahead));
 		for (size_t k = 0; k < GROUP / 4; k++)
 		{
 			group[k] = popcounts(_mm256_xor_si256(queries, load(words + 32 * k)));
 			if (column > 0)
-				group[k] = _mm256_add_epi64(so_far[k], group[k]);
+				group[k] = _mm256_add_epi64(_mm256_loadu_si256(so_far + k), group[k]);
 			if (!decides)
-				so_far[k] = group[k];
+				_mm256_storeu_si256(so_far + k, group[k]);
 		}
 		if (decides && (!rare || any_below(group, bounds)))
 			nmatches = append_group(group, bounds, i, matches, nmatches);
 	}
-	*ahead = next;
+	*next = ahead;
 	return nmatches;
 }
 
-/* Column after column, since memory is fastest when it is read in order. */
 TARGET static size_t
 within(const HammingColumns *codes, HammingMatch *matches)
 {
-	const size_t   whole = codes->count - codes->count % GROUP;
-	const size_t   last = codes->first - 1;
-	const uint8_t *next = codes->next;
-	__m256i		   sums[BLOCK / 4];
-	size_t		   n = 0;
-
-	for (size_t from = 0; from < whole; from += BLOCK)
-	{
-		const size_t to = whole - from > BLOCK ? from + BLOCK : whole;
-
-		if (codes->ncolumns == 1)
-		{
-			n = add_column(codes, 0, true, true, from, to, sums, &next, matches, n);
-			continue;
-		}
-		for (size_t column = 0; column < last; column++)
-			n = add_column(codes, column, false, false, from, to, sums, &next, matches, n);
-		if (codes->first == codes->ncolumns)
-			n = add_column(codes, last, true, true, from, to, sums, &next, matches, n);
-		else
-			n = add_column(codes, last, true, false, from, to, sums, &next, matches, n);
-	}
-	prefetch_rest(codes, next);
-	if (codes->first < codes->ncolumns)
-		n = keep_matches(codes, matches, n);
-	return append_matches(codes, whole, codes->count, matches, n);
+	return within_by_columns(add_column, GROUP, codes, matches);
 }
 
 static bool

@@ -169,4 +169,53 @@ keep_matches(const HammingColumns *codes, HammingMatch *candidates, size_t ncand
 	return nmatches;
 }
 
+/* codes whose distances so far are kept while their columns are read */
+#define BLOCK 1024
+
+/*
+ * Adds the distances in one column to the sums of codes from..to-1, which are whole groups; the
+ * first column starts them.  The last column of those read decides: codes that are near enough
+ * are appended to the matches, whose number is returned.  If these are rare it is worth a
+ * branch to pass over a group without any; else the CPU could not guess it.
+ */
+typedef size_t (*ColumnAdder)(const HammingColumns *codes, size_t column, bool decides, bool rare,
+							  size_t from, size_t to, uint64_t *sums, const uint8_t **next,
+							  HammingMatch *matches, size_t nmatches);
+
+/*
+ * The "within" of kernels that take a group of codes at a time: column after column, since
+ * memory is fastest when it is read in order.  Inlined, the adder becomes a loop of its own for
+ * each case.
+ */
+static inline __attribute__((always_inline)) size_t
+within_by_columns(ColumnAdder add, size_t group, const HammingColumns *codes, HammingMatch *matches)
+{
+	const size_t   whole = codes->count - codes->count % group;
+	const size_t   last = codes->first - 1;
+	const uint8_t *next = codes->next;
+	uint64_t	   sums[BLOCK];
+	size_t		   n = 0;
+
+	for (size_t from = 0; from < whole; from += BLOCK)
+	{
+		const size_t to = whole - from > BLOCK ? from + BLOCK : whole;
+
+		if (codes->ncolumns == 1)
+		{
+			n = add(codes, 0, true, true, from, to, sums, &next, matches, n);
+			continue;
+		}
+		for (size_t column = 0; column < last; column++)
+			n = add(codes, column, false, false, from, to, sums, &next, matches, n);
+		if (codes->first == codes->ncolumns)
+			n = add(codes, last, true, true, from, to, sums, &next, matches, n);
+		else
+			n = add(codes, last, true, false, from, to, sums, &next, matches, n);
+	}
+	prefetch_rest(codes, next);
+	if (codes->first < codes->ncolumns)
+		n = keep_matches(codes, matches, n);
+	return append_matches(codes, whole, codes->count, matches, n);
+}
+
 #endif /* UNIFDIAG_KERNELS_H */
