@@ -210,6 +210,7 @@ hamming_build(Relation heap, Relation index, IndexInfo *info)
 		AllocSetContextCreate(CurrentMemoryContext, "hamming build", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	BuildState	 *state = palloc0(sizeof(BuildState));
+	char		 *room;
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
@@ -221,8 +222,8 @@ hamming_build(Relation heap, Relation index, IndexInfo *info)
 	state->layouts[CODES] = hamming_layout(HAMMING_CODES, state->nbits);
 	hamming_page_init(state->pages[CODES].data, HAMMING_CODES);
 	hamming_page_init(state->pages[NULLS].data, HAMMING_NULLS);
-	state->full = (char *) TYPEALIGN(PAGE_ALIGNMENT,
-									 palloc((Size) PAGES_AT_A_TIME * BLCKSZ + PAGE_ALIGNMENT));
+	room = palloc((Size) PAGES_AT_A_TIME * BLCKSZ + PAGE_ALIGNMENT);
+	state->full = room + PAGE_ALIGNMENT - (uintptr_t) room % PAGE_ALIGNMENT;
 
 	/* the metapage's place */
 	hamming_meta_init(state->full, state->nbits);
