@@ -43,9 +43,6 @@ enum
 /* blocks of a table whose buffers are remembered, at the most; by their remainder, if more */
 #define MAX_ROW_BLOCKS (128 * 1024)
 
-/* pages that are looked up all the same, one of so many: that is what makes them count as used */
-#define LOOK_UP_EVERY 64
-
 void
 ahead_start(HammingAhead *ahead, Relation table)
 {
@@ -132,7 +129,7 @@ hand_over_page(HammingAhead *ahead, IndexScanDesc scan, BlockNumber block, Buffe
 	Relation			table = scan->heapRelation;
 
 	if (table->rd_tableam != GetHeapamTableAmRoutine() || buffer <= 0 || buffer == fetch->xs_cbuf ||
-		++ahead->handed_over % LOOK_UP_EVERY == 0 ||
+		++ahead->handed_over % HAMMING_LOOK_UP_EVERY == 0 ||
 		!ReadRecentBuffer(relation_locator(table), MAIN_FORKNUM, block, buffer))
 		return;
 	if (BufferIsValid(fetch->xs_cbuf))

@@ -142,6 +142,12 @@ typedef struct HammingMemory
 	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER];
 } HammingMemory;
 
+/*
+ * One page of so many is looked up among the buffers all the same, each time others: only that
+ * counts as use of a buffer, and the server takes away those that are not used.
+ */
+#define HAMMING_LOOK_UP_EVERY 64
+
 /* page.c */
 extern HammingLayout hamming_layout(HammingPageKind kind, int nbits);
 extern void			 hamming_page_init(Page page, HammingPageKind kind);

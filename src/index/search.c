@@ -12,8 +12,6 @@
 #include <math.h>
 
 #include "miscadmin.h"
-#include "pgstat.h"
-#include "storage/lmgr.h"
 #include "utils/memutils.h"
 
 #include "../code/distance.h"

@@ -18,12 +18,6 @@
 #include "search.h"
 
 /*
- * Blocks that are looked up all the same, one of so many in each visit: only that counts as
- * use, and the server takes buffers away that are not used.
- */
-#define LOOK_UP_EVERY 64
-
-/*
  * What a backend remembers of an index; with room for the buffers of so many blocks of it, and
  * of its table.  The server frees it when the index changes, which can only be where locks are
  * taken.
@@ -74,7 +68,7 @@ read_block(Relation index, BlockNumber block, HammingMemory *memory)
 {
 	Buffer buffer = memory->buffers[block];
 
-	if (!BufferIsValid(buffer) || (block + memory->visits) % LOOK_UP_EVERY == 0 ||
+	if (!BufferIsValid(buffer) || (block + memory->visits) % HAMMING_LOOK_UP_EVERY == 0 ||
 		!ReadRecentBuffer(relation_locator(index), MAIN_FORKNUM, block, buffer))
 	{
 		buffer = hamming_read(index, block, BUFFER_LOCK_UNLOCK, NULL);
