@@ -94,9 +94,9 @@ load_word(const uint8_t *from, size_t nbytes)
 /*
  * For each cache line of codes that is read, asks for two of what comes next, and returns what
  * to ask for then.  Two, because codes are not all there is to a page, nor are all of their
- * columns read: if the whole page is asked for, in order, the CPU's own prefetching joins in,
- * which is four times as fast as leaving something out.  Not all at once: the CPU can wait for
- * a few lines only.  Always inlined: to gcc a function that only prefetches is without effect.
+ * columns read: the whole page is asked for, in order, so that the CPU's own prefetching joins
+ * in.  Not all at once: the CPU can wait for a few lines only.  Always inlined: to gcc a
+ * function that only prefetches is without effect.
  */
 static inline __attribute__((always_inline)) const uint8_t *
 prefetch_next(const HammingColumns *codes, const uint8_t *next)
