@@ -19,7 +19,7 @@
 #include "search.h"
 
 /*
- * A page in memory with all distances on it takes about 0.4 us, where the executor's
+ * A page in memory with all distances on it takes 0.2 to 0.4 us, where the executor's
  * operators take 10 ns each: measured in the same queries for which make bench shows times.
  */
 #define OPERATORS_PER_PAGE 40.0
