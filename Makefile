@@ -121,9 +121,11 @@ demo:
 	test/setup $@
 	test/sandbox test/demo/run
 
+# searching is about codes in memory, also ten million of them
 bench:
 	test/setup $@
 	test/sandbox test/bench/run
+	SHARED_BUFFERS=2GB test/sandbox test/bench/searching
 
 # EVAL_DATA=file.npy or file.fvecs evaluates on other vectors
 eval:
