@@ -30,7 +30,7 @@ typedef struct HammingColumns
 	/* columns read of all codes, at least 1; the others only of codes near enough in these */
 	size_t first;
 
-	/* memory that will be read next is prefetched meanwhile */
+	/* memory elsewhere that will be read next is prefetched meanwhile; empty for none */
 	const uint8_t *next;
 	const uint8_t *next_end;
 } HammingColumns;
@@ -115,9 +115,9 @@ prefetch_rest(const HammingColumns *codes, const uint8_t *next)
 }
 
 /*
- * Appends to the matches those codes from..to-1 that are near enough: all of it for kernels
- * that take one at a time, and the tail of others.  Always inlined, so that the count becomes
- * the caller's instruction for it.
+ * Appends to the matches those codes from..to-1 that are near enough, one at a time: what is
+ * left behind the last whole group.  Always inlined, so that the count becomes the caller's
+ * instruction for it.
  */
 static inline __attribute__((always_inline)) size_t
 append_matches(const HammingColumns *codes, size_t from, size_t to, HammingMatch *matches,

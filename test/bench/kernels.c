@@ -89,8 +89,9 @@ stream(const HammingKernel *kernel, const uint64_t *codes, uint64_t query)
 			.query = &query,
 			.radius = 12,
 			.first = 1,
-			.next = words + 8 * count,
-			.next_end = words + 16 * count,
+			/* memory that is read in order needs no prefetching but the CPU's */
+			.next = words,
+			.next_end = words,
 		};
 
 		/* no kernel: read only */
