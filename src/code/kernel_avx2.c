@@ -104,13 +104,13 @@ append_group(const __m256i *sums, __m256i bounds, size_t first, HammingMatch *ma
 
 TARGET static inline __attribute__((always_inline)) size_t
 add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, size_t from,
-		   size_t to, uint64_t *sums, const uint8_t **next, HammingMatch *matches, size_t nmatches)
+		   size_t to, uint64_t *sums, HammingMatch *matches, size_t nmatches)
 {
 	/* no distance is larger, and bounds are compared by halves of words */
-	const uint32_t radius = codes->radius < 64000 ? codes->radius : 64000;
-	const __m256i  bounds = _mm256_set1_epi64x((long long) radius + 1);
-	const __m256i  queries = _mm256_set1_epi64x((long long) codes->query[column]);
-	const uint8_t *ahead = *next;
+	const uint32_t	   radius = codes->radius < 64000 ? codes->radius : 64000;
+	const __m256i	   bounds = _mm256_set1_epi64x((long long) radius + 1);
+	const __m256i	   queries = _mm256_set1_epi64x((long long) codes->query[column]);
+	const HammingAhead ahead = ahead_of_column(codes, column);
 
 	for (size_t i = from; i < to; i += GROUP)
 	{
@@ -118,7 +118,8 @@ add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, 
 		const uint8_t *words = codes->columns[column] + 8 * i;
 		__m256i		   group[GROUP / 4];
 
-		ahead = prefetch_next(codes, prefetch_next(codes, ahead));
+		prefetch_likes(ahead, words);
+		prefetch_likes(ahead, words + CACHE_LINE);
 		for (size_t k = 0; k < GROUP / 4; k++)
 		{
 			group[k] = popcounts(_mm256_xor_si256(queries, load(words + 32 * k)));
@@ -128,9 +129,15 @@ add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, 
 				_mm256_storeu_si256(so_far + k, group[k]);
 		}
 		if (decides && (!rare || any_below(group, bounds)))
+		{
 			nmatches = append_group(group, bounds, i, matches, nmatches);
+			if (rare)
+			{
+				prefetch_payload(codes, i);
+				prefetch_payload(codes, i + GROUP / 2);
+			}
+		}
 	}
-	*next = ahead;
 	return nmatches;
 }
 

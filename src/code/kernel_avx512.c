@@ -39,21 +39,22 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 
 TARGET static inline __attribute__((always_inline)) size_t
 add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, size_t from,
-		   size_t to, uint64_t *sums, const uint8_t **next, HammingMatch *matches, size_t nmatches)
+		   size_t to, uint64_t *sums, HammingMatch *matches, size_t nmatches)
 {
-	const __m512i  queries = _mm512_set1_epi64((long long) codes->query[column]);
-	const __m512i  bounds = _mm512_set1_epi64((long long) codes->radius);
-	const uint8_t *ahead = *next;
-	__m512i		   positions = _mm512_add_epi64(_mm512_set1_epi64((long long) from),
-												_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+	const __m512i	   queries = _mm512_set1_epi64((long long) codes->query[column]);
+	const __m512i	   bounds = _mm512_set1_epi64((long long) codes->radius);
+	const HammingAhead ahead = ahead_of_column(codes, column);
+	__m512i			   positions = _mm512_add_epi64(_mm512_set1_epi64((long long) from),
+													_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
 
 	for (size_t i = from; i < to; i += GROUP)
 	{
-		uint64_t	 *so_far = sums + (i - from);
-		const __m512i words = _mm512_loadu_si512(codes->columns[column] + 8 * i);
-		__m512i		  group = _mm512_popcnt_epi64(_mm512_xor_si512(queries, words));
+		uint64_t	  *so_far = sums + (i - from);
+		const uint8_t *line = codes->columns[column] + 8 * i;
+		const __m512i  words = _mm512_loadu_si512(line);
+		__m512i		   group = _mm512_popcnt_epi64(_mm512_xor_si512(queries, words));
 
-		ahead = prefetch_next(codes, ahead);
+		prefetch_likes(ahead, line);
 		if (column > 0)
 			group = _mm512_add_epi64(_mm512_loadu_si512(so_far), group);
 		if (decides)
@@ -69,13 +70,14 @@ add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, 
 				_mm256_storeu_si256((__m256i *) (matches + nmatches),
 									_mm512_cvtepi64_epi32(packed));
 				nmatches += (size_t) __builtin_popcount(near);
+				if (rare)
+					prefetch_payload(codes, i);
 			}
 			positions = _mm512_add_epi64(positions, _mm512_set1_epi64(GROUP));
 		}
 		else
 			_mm512_storeu_si512(so_far, group);
 	}
-	*next = ahead;
 	return nmatches;
 }
 

@@ -65,27 +65,27 @@ distances(const uint8_t *group, uint64_t query)
 static size_t
 within(const HammingColumns *codes, HammingMatch *matches)
 {
-	const uint8_t *next = codes->next;
-	size_t		   nmatches = 0;
-	size_t		   i = 0;
+	size_t nmatches = 0;
+	size_t i = 0;
 
 	for (; i + 8 <= codes->count; i += 8)
 	{
 		uint16x8_t sums = vmovl_u8(distances(codes->columns[0] + 8 * i, codes->query[0]));
 		size_t	   column = 1;
 
-		next = prefetch_next(codes, next);
+		prefetch_likes_of_eight(codes, i);
 		for (; column < codes->ncolumns; column++)
 		{
 			if (column >= codes->first && vminvq_u16(sums) > codes->radius)
 				break;
-			next = prefetch_next(codes, next);
 			sums = vaddw_u8(sums, distances(codes->columns[column] + 8 * i, codes->query[column]));
 		}
 		if (column == codes->ncolumns && vminvq_u16(sums) <= codes->radius)
+		{
+			prefetch_payload(codes, i);
 			nmatches = append_matches(codes, i, i + 8, matches, nmatches);
+		}
 	}
-	prefetch_rest(codes, next);
 	return append_matches(codes, i, codes->count, matches, nmatches);
 }
 

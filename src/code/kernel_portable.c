@@ -31,15 +31,14 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 static size_t
 within(const HammingColumns *codes, HammingMatch *matches)
 {
-	const uint8_t *next = codes->next;
-	size_t		   nmatches = 0;
+	size_t nmatches = 0;
 
 	for (size_t i = 0; i < codes->count; i++)
 	{
 		uint32_t sum = popcount(load_word(codes->columns[0] + 8 * i, 8) ^ codes->query[0]);
 
 		if (i % 8 == 0)
-			next = prefetch_next(codes, next);
+			prefetch_likes_of_eight(codes, i);
 		for (size_t column = 1; column < codes->ncolumns && sum <= codes->radius; column++)
 			sum += popcount(load_word(codes->columns[column] + 8 * i, 8) ^ codes->query[column]);
 		/* without a branch: write always, count only matches */
@@ -47,7 +46,6 @@ within(const HammingColumns *codes, HammingMatch *matches)
 		matches[nmatches].distance = (uint16_t) sum;
 		nmatches += sum <= codes->radius;
 	}
-	prefetch_rest(codes, next);
 	return nmatches;
 }
 

@@ -17,6 +17,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* How many bytes from here there is what is read next, and what is read after that; or 0. */
+typedef struct HammingAhead
+{
+	ptrdiff_t next;
+	ptrdiff_t later;
+} HammingAhead;
+
 /* Codes stored by columns of 64-bit words, and what is asked of them. */
 typedef struct HammingColumns
 {
@@ -30,9 +37,13 @@ typedef struct HammingColumns
 	/* columns read of all codes, at least 1; the others only of codes near enough in these */
 	size_t first;
 
-	/* memory elsewhere that will be read next is prefetched meanwhile; empty for none */
-	const uint8_t *next;
-	const uint8_t *next_end;
+	/* where codes are that come later: each line of theirs is prefetched when its like is read */
+	HammingAhead ahead;
+	size_t		 stored; /* columns that are where they are stored; the others are copies */
+
+	/* what the caller will read of a match: so many bytes at its position; prefetched, too */
+	const uint8_t *payload;
+	size_t		   payload_bytes;
 } HammingColumns;
 
 /* A code that is near enough: its position, and its distance. */
@@ -92,26 +103,39 @@ load_word(const uint8_t *from, size_t nbytes)
 #define CACHE_LINE 64
 
 /*
- * For each cache line of codes that is read, asks for two of what comes next, and returns what
- * to ask for then.  Two, because codes are not all there is to a page, nor are all of their
- * columns read: the whole page is asked for, in order, so that the CPU's own prefetching joins
- * in.  Not all at once: the CPU can wait for a few lines only.  Always inlined: to gcc a
+ * Asks for the likes of a line: what is read next, and, as far as the second cache, what is read
+ * after that.  Line by line, since the CPU can wait for a few only.  Always inlined: to gcc a
  * function that only prefetches is without effect.
  */
-static inline __attribute__((always_inline)) const uint8_t *
-prefetch_next(const HammingColumns *codes, const uint8_t *next)
+static inline __attribute__((always_inline)) void
+prefetch_likes(HammingAhead ahead, const uint8_t *line)
 {
-	__builtin_prefetch(next);
-	__builtin_prefetch(next + CACHE_LINE);
-	return next < codes->next_end ? next + 2 * (size_t) CACHE_LINE : next;
+	__builtin_prefetch(line + ahead.next);
+	__builtin_prefetch(line + ahead.later, 0, 1);
 }
 
-/* Asks for what has not been asked for when all has been read: after that it is too late. */
-static inline __attribute__((always_inline)) void
-prefetch_rest(const HammingColumns *codes, const uint8_t *next)
+/* Where the likes of a column's lines are. */
+static inline HammingAhead
+ahead_of_column(const HammingColumns *codes, size_t column)
 {
-	while (next < codes->next_end)
-		next = prefetch_next(codes, next);
+	const HammingAhead nothing = {0, 0};
+
+	return column < codes->stored ? codes->ahead : nothing;
+}
+
+/* For kernels that take eight codes at a time, in all columns. */
+static inline __attribute__((always_inline)) void
+prefetch_likes_of_eight(const HammingColumns *codes, size_t position)
+{
+	for (size_t column = 0; column < codes->first; column++)
+		prefetch_likes(ahead_of_column(codes, column), codes->columns[column] + 8 * position);
+}
+
+/* Asks for what the caller will read of a match. */
+static inline __attribute__((always_inline)) void
+prefetch_payload(const HammingColumns *codes, size_t position)
+{
+	__builtin_prefetch(codes->payload + position * codes->payload_bytes);
 }
 
 /*
@@ -179,8 +203,8 @@ keep_matches(const HammingColumns *codes, HammingMatch *candidates, size_t ncand
  * branch to pass over a group without any; else the CPU could not guess it.
  */
 typedef size_t (*ColumnAdder)(const HammingColumns *codes, size_t column, bool decides, bool rare,
-							  size_t from, size_t to, uint64_t *sums, const uint8_t **next,
-							  HammingMatch *matches, size_t nmatches);
+							  size_t from, size_t to, uint64_t *sums, HammingMatch *matches,
+							  size_t nmatches);
 
 /*
  * The "within" of kernels that take a group of codes at a time: column after column, since
@@ -190,11 +214,10 @@ typedef size_t (*ColumnAdder)(const HammingColumns *codes, size_t column, bool d
 static inline __attribute__((always_inline)) size_t
 within_by_columns(ColumnAdder add, size_t group, const HammingColumns *codes, HammingMatch *matches)
 {
-	const size_t   whole = codes->count - codes->count % group;
-	const size_t   last = codes->first - 1;
-	const uint8_t *next = codes->next;
-	uint64_t	   sums[BLOCK];
-	size_t		   n = 0;
+	const size_t whole = codes->count - codes->count % group;
+	const size_t last = codes->first - 1;
+	uint64_t	 sums[BLOCK];
+	size_t		 n = 0;
 
 	for (size_t from = 0; from < whole; from += BLOCK)
 	{
@@ -202,17 +225,16 @@ within_by_columns(ColumnAdder add, size_t group, const HammingColumns *codes, Ha
 
 		if (codes->ncolumns == 1)
 		{
-			n = add(codes, 0, true, true, from, to, sums, &next, matches, n);
+			n = add(codes, 0, true, true, from, to, sums, matches, n);
 			continue;
 		}
 		for (size_t column = 0; column < last; column++)
-			n = add(codes, column, false, false, from, to, sums, &next, matches, n);
+			n = add(codes, column, false, false, from, to, sums, matches, n);
 		if (codes->first == codes->ncolumns)
-			n = add(codes, last, true, true, from, to, sums, &next, matches, n);
+			n = add(codes, last, true, true, from, to, sums, matches, n);
 		else
-			n = add(codes, last, true, false, from, to, sums, &next, matches, n);
+			n = add(codes, last, true, false, from, to, sums, matches, n);
 	}
-	prefetch_rest(codes, next);
 	if (codes->first < codes->ncolumns)
 		n = keep_matches(codes, matches, n);
 	return append_matches(codes, whole, codes->count, matches, n);

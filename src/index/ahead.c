@@ -40,11 +40,17 @@ enum
 
 #define MAX_BATCH 16
 
+/*
+ * One page of so many is left to the executor to look up: only that counts as use of a buffer, and
+ * the server takes away those that are not used.
+ */
+#define LOOK_UP_EVERY 64
+
 /* blocks of a table whose buffers are remembered, at the most; by their remainder, if more */
 #define MAX_ROW_BLOCKS (128 * 1024)
 
 void
-ahead_start(HammingAhead *ahead, Relation table)
+ahead_start(HammingRowsAhead *ahead, Relation table)
 {
 	const BlockNumber blocks = Min(Max(RelationGetNumberOfBlocks(table), 1), MAX_ROW_BLOCKS);
 
@@ -98,8 +104,8 @@ ask_for_row(Buffer buffer pg_attribute_unused(), OffsetNumber offset pg_attribut
 
 /* One more step for the rows that come next, up to that many. */
 static void
-advance(HammingAhead *ahead, HammingMemory *memory, Relation table, const uint64 *keys, int step,
-		int upto)
+advance(HammingRowsAhead *ahead, HammingMemory *memory, Relation table, const uint64 *keys,
+		int step, int upto)
 {
 	for (int i = ahead->done[step]; i < upto; i++)
 	{
@@ -123,13 +129,13 @@ advance(HammingAhead *ahead, HammingMemory *memory, Relation table, const uint64
  * so we exchange that, and do what goes with it.
  */
 static void
-hand_over_page(HammingAhead *ahead, IndexScanDesc scan, BlockNumber block, Buffer buffer)
+hand_over_page(HammingRowsAhead *ahead, IndexScanDesc scan, BlockNumber block, Buffer buffer)
 {
 	IndexFetchHeapData *fetch = (IndexFetchHeapData *) scan->xs_heapfetch;
 	Relation			table = scan->heapRelation;
 
 	if (table->rd_tableam != GetHeapamTableAmRoutine() || buffer <= 0 || buffer == fetch->xs_cbuf ||
-		++ahead->handed_over % HAMMING_LOOK_UP_EVERY == 0 ||
+		++ahead->handed_over % LOOK_UP_EVERY == 0 ||
 		!ReadRecentBuffer(relation_locator(table), MAIN_FORKNUM, block, buffer))
 		return;
 	if (BufferIsValid(fetch->xs_cbuf))
@@ -141,7 +147,8 @@ hand_over_page(HammingAhead *ahead, IndexScanDesc scan, BlockNumber block, Buffe
 }
 
 void
-ahead_of_row(HammingAhead *ahead, IndexScanDesc scan, const HammingSearch *search, uint64 current)
+ahead_of_row(HammingRowsAhead *ahead, IndexScanDesc scan, const HammingSearch *search,
+			 uint64 current)
 {
 	/* again each time: between two rows the server may have freed it */
 	HammingMemory *memory = hamming_memory(scan->indexRelation, 0, ahead->blocks);

@@ -141,11 +141,11 @@ check_rest(const Inspection *inspection, Page page, BlockNumber block, const Ham
 	}
 	if (memcmp(PageGetContents(clean.data), PageGetContents(page),
 			   BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) != 0)
-		hamming_corrupt(inspection->index, block, "there is something behind its entries");
+		hamming_corrupt(inspection->index, block, "there is something beside its entries");
 }
 
 static void
-inspect_page(void *state, Page page, BlockNumber block, Page next pg_attribute_unused())
+inspect_page(void *state, Page page, BlockNumber block, HammingAhead ahead pg_attribute_unused())
 {
 	Inspection			*inspection = state;
 	const HammingLayout *layout;

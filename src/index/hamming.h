@@ -25,9 +25,11 @@
  *     24     8  codes     entries with a code, when the index was built or last vacuumed
  *     32     8  nulls     entries without, likewise
  *
- * A page of entries has room for capacity entries of a code of B = ceil(nbits/8) bytes (0
- * for NULL) and a TID: capacity = (page size - headers - 1) / (B + 6).  Each part is a column
- * that starts where it would if the page were full:
+ * A page of entries has zeros after that, up to HAMMING_ENTRIES, and then room for capacity
+ * entries of a code of B = ceil(nbits/8) bytes (0 for NULL) and a TID: capacity = (page size -
+ * HAMMING_ENTRIES - 1) / (B + 6), or, if codes have whole words, the multiple of 8 below, unless
+ * it is more than 1/28 less.  Thus columns of words start at cache lines, which is how kernels
+ * read them.  Each part is a column that starts where it would if the page were full:
  *
  *   floor(B/8) columns of 8-byte words: the codes' first words, their second words, ...
  *   one column of the B mod 8 bytes that are left, if any
@@ -41,6 +43,7 @@
 
 #include "access/amapi.h"
 #include "access/generic_xlog.h"
+#include "datatype/timestamp.h"
 #include "nodes/execnodes.h"
 #include "storage/bufmgr.h"
 #include "storage/itemptr.h"
@@ -50,8 +53,11 @@
 #include "../compat.h"
 
 #define HAMMING_MAGIC 0x48414d31 /* "HAM1" */
-#define HAMMING_VERSION 1
+#define HAMMING_VERSION 2
 #define HAMMING_PAGE_ID 0xFF88
+
+/* offset of the entries on a page */
+#define HAMMING_ENTRIES 64
 
 #define HAMMING_METAPAGE 0
 #define HAMMING_FIRST_PAGE 1
@@ -98,6 +104,8 @@ typedef struct HammingMeta
 } HammingMeta;
 
 StaticAssertDecl(sizeof(HammingHead) == 8, "the head is what the table says");
+StaticAssertDecl(MAXALIGN(SizeOfPageHeaderData) + sizeof(HammingHead) <= HAMMING_ENTRIES,
+				 "the head is before the entries");
 StaticAssertDecl(offsetof(HammingMeta, moves) == 16, "the metapage is what the table says");
 StaticAssertDecl(sizeof(HammingMeta) == 40, "the metapage ends where the table does");
 StaticAssertDecl(sizeof(ItemPointerData) == 6, "a TID has six bytes");
@@ -121,11 +129,10 @@ typedef struct HammingEntry
 } HammingEntry;
 
 #define HammingPageGetHead(page) ((HammingHead *) PageGetContents(page))
-#define HammingPageGetEntries(page) (PageGetContents(page) + sizeof(HammingHead))
-#define HammingPageGetMeta(page) ((HammingMeta *) HammingPageGetEntries(page))
+#define HammingPageGetMeta(page) ((HammingMeta *) (HammingPageGetHead(page) + 1))
 #define HammingPageGetTids(page, layout) ((ItemPointer) ((char *) (page) + (layout)->tids))
 #define HammingPageGetWords(page, layout, column) \
-	((uint8 *) HammingPageGetEntries(page) + (Size) (column) *8 * (layout)->capacity)
+	((uint8 *) (page) + HAMMING_ENTRIES + (Size) (column) *8 * (layout)->capacity)
 #define HammingPageGetRest(page, layout) HammingPageGetWords(page, layout, (layout)->words)
 
 /*
@@ -135,18 +142,13 @@ typedef struct HammingEntry
  */
 typedef struct HammingMemory
 {
-	int			nbits;	/* length of the codes, if it is known */
-	uint32		visits; /* times that the index was gone through */
+	int			nbits;		  /* length of the codes, if it is known */
+	BlockNumber next_look_up; /* block that is the next to be looked up again */
+	TimestampTz looked_up;	  /* when that was last done for some */
 	BlockNumber blocks;
 	BlockNumber row_blocks;
 	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER];
 } HammingMemory;
-
-/*
- * One page of so many is looked up among the buffers all the same, each time others: only that
- * counts as use of a buffer, and the server takes away those that are not used.
- */
-#define HAMMING_LOOK_UP_EVERY 64
 
 /* page.c */
 extern HammingLayout hamming_layout(HammingPageKind kind, int nbits);

@@ -10,24 +10,24 @@
 #include "../compat.h"
 #include "hamming.h"
 
-#define ENTRIES_OFFSET (MAXALIGN(SizeOfPageHeaderData) + sizeof(HammingHead))
-
 /* The layout of one kind of page.  No code fits on any page before their length is known. */
 HammingLayout
 hamming_layout(HammingPageKind kind, int nbits)
 {
 	HammingLayout layout;
 	const int	  nbytes = kind == HAMMING_CODES ? BITHASH_BYTES(nbits) : 0;
-	const int	  room = BLCKSZ - (int) ENTRIES_OFFSET - 1;
+	const int	  room = BLCKSZ - HAMMING_ENTRIES - 1;
 
 	layout.kind = kind;
 	layout.nbytes = nbytes;
 	layout.words = nbytes / 8;
 	layout.rest = nbytes % 8;
 	layout.capacity = room / (nbytes + (int) sizeof(ItemPointerData));
+	if (layout.words > 0 && layout.capacity % 8 <= layout.capacity / 28)
+		layout.capacity -= layout.capacity % 8;
 	if (kind == HAMMING_CODES && nbits == 0)
 		layout.capacity = 0;
-	layout.tids = (int) SHORTALIGN(ENTRIES_OFFSET + layout.capacity * nbytes);
+	layout.tids = (int) SHORTALIGN(HAMMING_ENTRIES + layout.capacity * nbytes);
 	return layout;
 }
 
@@ -40,7 +40,7 @@ hamming_page_init(Page page, HammingPageKind kind)
 	head = HammingPageGetHead(page);
 	head->kind = kind;
 	head->page_id = HAMMING_PAGE_ID;
-	((PageHeader) page)->pd_lower = ENTRIES_OFFSET;
+	((PageHeader) page)->pd_lower = HAMMING_ENTRIES;
 }
 
 void

@@ -22,9 +22,9 @@
 #define FIRST_KEEP 1024
 #define KEEP_GROWTH 4
 
-/* codes that a sample of the index should have, and how many times more a large one has */
-#define SAMPLE 4096
-#define LARGE_INDEX 32
+/* a sample of an index is one page of so many, and at least so many */
+#define SAMPLE_STEP 128
+#define MIN_SAMPLE 4
 
 struct HammingSearch
 {
@@ -123,8 +123,6 @@ in_filters(HammingSearch *search, Page page, int entry)
 {
 	const BitHashView code = {.nbits = search->nbits, .bits = search->code};
 
-	if (search->nfilters == 0)
-		return true;
 	hamming_page_get_code(page, &search->codes, entry, search->code);
 	for (int i = 0; i < search->nfilters; i++)
 	{
@@ -138,7 +136,7 @@ in_filters(HammingSearch *search, Page page, int entry)
 
 /* Points at a page's columns; the last, if it has no whole words, is widened to such. */
 static void
-find_columns(HammingSearch *search, Page page, int count)
+find_columns(HammingSearch *search, Page page, int count, HammingAhead ahead)
 {
 	const HammingLayout *layout = &search->codes;
 	const uint8			*rest = HammingPageGetRest(page, layout);
@@ -147,26 +145,30 @@ find_columns(HammingSearch *search, Page page, int count)
 		search->columns[column] = HammingPageGetWords(page, layout, column);
 	if (layout->rest == 0)
 		return;
+	for (int i = 0; i < count * layout->rest; i += CACHE_LINE)
+		prefetch_likes(ahead, rest + i);
 	for (int i = 0; i < count; i++)
 		search->rest[i] = load_word(rest + i * layout->rest, layout->rest);
 	search->columns[layout->words] = (const uint8 *) search->rest;
 }
 
 /*
- * How many columns are read of all codes.  Unrelated codes differ from the query in half of
- * their bits: when so many have been seen that this exceeds the radius, and a column more
- * since learnt bits are not independent, most codes are known to be too far away.
+ * How many columns are read of all codes.  The others are read only of codes that are near enough
+ * in these, one here and one there, which is faster only if hardly any are.  Unrelated codes
+ * differ from the query in half of their bits; but learnt bits are not independent, and so there
+ * must be seven times as many bits as the radius, and a column more.
  */
 static size_t
 columns_to_read(const HammingSearch *search, uint32 radius)
 {
-	return Min((radius + 24) / 28 + 1, (size_t) search->ncolumns);
+	return Min(7 * radius / 64 + 1, (size_t) search->ncolumns);
 }
 
-/* The codes of a page that are within a radius; next is the page that is looked at then. */
+/* The codes of a page that are within a radius.  Meanwhile those of other pages are prefetched. */
 static size_t
-find_within(HammingSearch *search, Page page, int count, uint32 radius, Page next)
+find_within(HammingSearch *search, Page page, int count, uint32 radius, HammingAhead ahead)
 {
+	const HammingLayout *layout = &search->codes;
 	const HammingColumns codes = {
 		.columns = search->columns,
 		.ncolumns = search->ncolumns,
@@ -174,28 +176,30 @@ find_within(HammingSearch *search, Page page, int count, uint32 radius, Page nex
 		.query = search->words,
 		.radius = radius,
 		.first = columns_to_read(search, radius),
-		.next = (const uint8 *) (next != NULL ? next : page),
-		.next_end = (const uint8 *) (next != NULL ? next + BLCKSZ : page),
+		.ahead = ahead,
+		.stored = layout->words,
+		.payload = (const uint8 *) HammingPageGetTids(page, layout),
+		.payload_bytes = sizeof(ItemPointerData),
 	};
 
-	find_columns(search, page, count);
+	find_columns(search, page, count, ahead);
 	return hamming_kernel->within(&codes, search->matches);
 }
 
 static void
-search_codes(HammingSearch *search, Page page, int count, Page next)
+search_codes(HammingSearch *search, Page page, int count, HammingAhead ahead)
 {
 	const uint32 radius = Min(search->nearest.farthest, search->limit);
 	ItemPointer	 tids = HammingPageGetTids(page, &search->codes);
 	size_t		 nmatches;
 
 	hamming_check_lengths(search->nbits, search->center.nbits);
-	nmatches = find_within(search, page, count, radius, next);
+	nmatches = find_within(search, page, count, radius, ahead);
 	for (size_t i = 0; i < nmatches; i++)
 	{
 		const HammingMatch match = search->matches[i];
 
-		if (in_filters(search, page, match.position))
+		if (search->nfilters == 0 || in_filters(search, page, match.position))
 			nearest_add(&search->nearest, match.distance, &tids[match.position]);
 	}
 }
@@ -208,13 +212,14 @@ search_alike(HammingSearch *search, Page page, const HammingLayout *layout, int 
 
 	for (int entry = 0; entry < count; entry++)
 	{
-		if (layout->kind == HAMMING_NULLS || in_filters(search, page, entry))
+		if (layout->kind == HAMMING_NULLS || search->nfilters == 0 ||
+			in_filters(search, page, entry))
 			nearest_add(&search->nearest, NULL_DISTANCE, &tids[entry]);
 	}
 }
 
 static void
-search_page(void *state, Page page, BlockNumber block, Page next)
+search_page(void *state, Page page, BlockNumber block, HammingAhead ahead)
 {
 	HammingSearch *search = state;
 	int			   codes;
@@ -229,7 +234,7 @@ search_page(void *state, Page page, BlockNumber block, Page next)
 		if (search->everything)
 			search_alike(search, page, &search->codes, codes);
 		else
-			search_codes(search, page, codes, next);
+			search_codes(search, page, codes, ahead);
 	}
 	else if (nulls > 0 && search->question.nballs == 0 &&
 			 search->nearest.farthest == rank_of(&search->nearest, NULL_DISTANCE))
@@ -275,44 +280,43 @@ start_pass(void *state)
 
 /* Counts the codes of a page by their distance. */
 static void
-count_distances(void *state, Page page, BlockNumber block, Page next)
+count_distances(void *state, Page page, BlockNumber block, HammingAhead ahead)
 {
-	HammingSearch *search = state;
-	size_t		   nmatches;
+	HammingSearch  *search = state;
+	HammingNearest *nearest = &search->nearest;
+	size_t			nmatches;
 
 	hamming_check_page(search->index, page, block, &search->codes, &search->nulls);
 	nmatches = find_within(search, page, hamming_page_count(page, HAMMING_CODES),
-						   (uint32) search->nbits, next);
+						   Min(nearest->farthest, search->limit), ahead);
 	for (size_t i = 0; i < nmatches; i++)
-		search->nearest.counts[search->matches[i].distance]++;
+	{
+		if (search->matches[i].distance <= nearest->farthest)
+			nearest_count(nearest, search->matches[i].distance);
+	}
 }
 
 /*
  * How far the first pass of an ordered search looks.  A pass learns as it goes how far away
  * the last entry is that it should keep; until then it looks too far, and finds too much.
- * In a large index a few pages tell beforehand: to where there should be twice as many
- * entries as wanted, and somewhat farther, since a sample is inexact.  If that is still too
- * near, the next pass finds the others.
+ * In a large index a sample tells beforehand: to where it has its share of the entries wanted,
+ * and three standard deviations more.  If that is still too near, the next pass finds the others.
  */
 static uint32
 guess_horizon(HammingSearch *search)
 {
-	const uint32	  all = rank_of(&search->nearest, NULL_DISTANCE);
-	const BlockNumber blocks = RelationGetNumberOfBlocks(search->index);
-	const BlockNumber pages = SAMPLE / Max(search->codes.capacity, 1) + 1;
-	const double	  wanted = 2.0 * search->nearest.keep * pages / Max(blocks, 1) + 6.0;
-	const int		 *counts = search->nearest.counts;
-	uint32			  rank = 0;
-	int				  seen;
+	HammingNearest *nearest = &search->nearest;
+	const int		keep = nearest->keep;
+	const double	share = (double) keep / SAMPLE_STEP;
 
+	nearest_start(nearest, rank_of(nearest, NULL_DISTANCE));
 	if (!search->question.ordered || search->everything || search->center.nbits != search->nbits ||
-		blocks / pages < LARGE_INDEX)
-		return all;
-	nearest_start(&search->nearest, all);
-	hamming_visit_sample(search->index, blocks / pages, count_distances, search);
-	for (seen = counts[0]; rank < all && seen < wanted; seen += counts[rank])
-		rank++;
-	return rank;
+		RelationGetNumberOfBlocks(search->index) < MIN_SAMPLE * SAMPLE_STEP)
+		return nearest->farthest;
+	nearest->keep = (int) (share + 3.0 * sqrt(share)) + 3;
+	hamming_visit_sample(search->index, SAMPLE_STEP, count_distances, search);
+	nearest->keep = keep;
+	return nearest->farthest;
 }
 
 /* How many entries the next pass keeps: more than the last, but in memory that is allowed. */

@@ -8,6 +8,7 @@
 #define UNIFDIAG_SEARCH_H
 
 #include "../code/ball.h"
+#include "../code/kernels.h"
 #include "hamming.h"
 #include "nearest.h"
 
@@ -38,10 +39,10 @@ extern double hamming_search_passes(double rows);
 
 /*
  * Calls visit for each page of entries, and again from the start if entries have moved.  The
- * page that comes next is told if its place in memory is known; it is not locked, and may
- * only be prefetched.
+ * pages that come after it are told as far as their places in memory are known; they are not
+ * locked, and may only be prefetched.
  */
-typedef void (*HammingPageVisitor)(void *state, Page page, BlockNumber block, Page next);
+typedef void (*HammingPageVisitor)(void *state, Page page, BlockNumber block, HammingAhead ahead);
 
 extern void
 hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor visit, void *state);

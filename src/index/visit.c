@@ -11,15 +11,14 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/buf_internals.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 #include "../code/kernels.h"
 #include "../compat.h"
 #include "search.h"
-
-/* blocks of an index that CPUs keep in their last cache: 16 MB */
-#define CACHED_BLOCKS 2048
 
 /*
  * What a backend remembers of an index; with room for the buffers of so many blocks of it, and
@@ -57,38 +56,72 @@ hamming_memory(Relation index, BlockNumber blocks, BlockNumber row_blocks)
 	return memory;
 }
 
-/* Where in memory a block most likely is, if there is such a block and it was found before. */
-static Page
-page_of(const HammingMemory *memory, BlockNumber block, BlockNumber blocks)
+/* The buffer where a block most likely is, if there is such a block and it was found before. */
+static Buffer
+buffer_of(const HammingMemory *memory, BlockNumber block, BlockNumber blocks)
 {
-	if (block >= blocks || memory->buffers[block] <= 0)
-		return NULL;
-	return BufferGetPage(memory->buffers[block]);
+	return block < blocks ? Max(memory->buffers[block], InvalidBuffer) : InvalidBuffer;
 }
 
 /*
- * Asks for a page of a large index that comes soon, as far as the CPU's second cache, from where
- * the kernels prefetch it when it comes next.  Inlined always: to gcc a function that only
- * prefetches is one without effect.
+ * The two pages that come after this one, by steps of so many blocks.  Whoever visits this one
+ * prefetches what it will need of them; we do so with what it takes to pin them.  Inlined always:
+ * gcc drops a prefetch from a function otherwise.
  */
-static inline __attribute__((always_inline)) void
-fetch_early(const HammingMemory *memory, BlockNumber block, BlockNumber blocks)
+static inline __attribute__((always_inline)) HammingAhead
+pages_ahead(const HammingMemory *memory, Page page, BlockNumber block, BlockNumber step,
+			BlockNumber blocks)
 {
-	const Page page = page_of(memory, block, blocks);
+	const Buffer next = buffer_of(memory, block + step, blocks);
+	const Buffer later = buffer_of(memory, block + 2 * step, blocks);
+	HammingAhead ahead;
 
-	if (blocks <= CACHED_BLOCKS || page == NULL)
-		return;
-	for (int offset = 0; offset < BLCKSZ; offset += CACHE_LINE)
-		__builtin_prefetch(page + offset, 0, 1);
+	if (later != InvalidBuffer)
+		__builtin_prefetch(GetBufferDescriptor(later - 1), 1);
+	ahead.next = next == InvalidBuffer ? 0 : BufferGetPage(next) - page;
+	ahead.later = later == InvalidBuffer ? 0 : BufferGetPage(later) - page;
+	return ahead;
+}
+
+/*
+ * Blocks from first to before end are looked up among the buffers all the same: only that counts
+ * as use of a buffer, and the server takes away those that are not used.  It is each block's turn
+ * once in a second, if the index is searched as often.
+ */
+typedef struct LookUps
+{
+	BlockNumber first;
+	BlockNumber end;
+} LookUps;
+
+static LookUps
+next_look_ups(HammingMemory *memory, BlockNumber blocks)
+{
+	const TimestampTz now = GetCurrentTimestamp();
+	const TimestampTz since = now - memory->looked_up;
+	LookUps			  due = {0, blocks};
+
+	/* a clock may be set back */
+	if (since >= 0 && since < USECS_PER_SEC)
+	{
+		due.first = memory->next_look_up < blocks ? memory->next_look_up : 0;
+		due.end = Min(due.first + (BlockNumber) (blocks * (uint64) since / USECS_PER_SEC), blocks);
+	}
+	if (due.first < due.end)
+	{
+		memory->next_look_up = due.end;
+		memory->looked_up = now;
+	}
+	return due;
 }
 
 /* A block's buffer, pinned and share-locked. */
 static Buffer
-read_block(Relation index, BlockNumber block, HammingMemory *memory)
+read_block(Relation index, BlockNumber block, HammingMemory *memory, bool look_up)
 {
 	Buffer buffer = memory->buffers[block];
 
-	if (!BufferIsValid(buffer) || (block + memory->visits) % HAMMING_LOOK_UP_EVERY == 0 ||
+	if (!BufferIsValid(buffer) || look_up ||
 		!ReadRecentBuffer(relation_locator(index), MAIN_FORKNUM, block, buffer))
 	{
 		buffer = hamming_read(index, block, BUFFER_LOCK_UNLOCK, NULL);
@@ -118,17 +151,18 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 		const uint64	  moves = hamming_read_meta(index).moves;
 		const BlockNumber blocks = RelationGetNumberOfBlocks(index);
 		HammingMemory	 *memory = hamming_memory(index, blocks, 0);
+		const LookUps	  due = next_look_ups(memory, blocks);
 
-		memory->visits++;
 		start(state);
 		for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block++)
 		{
 			Buffer buffer;
+			Page   page;
 
 			CHECK_FOR_INTERRUPTS();
-			buffer = read_block(index, block, memory);
-			fetch_early(memory, block + 2, blocks);
-			visit(state, BufferGetPage(buffer), block, page_of(memory, block + 1, blocks));
+			buffer = read_block(index, block, memory, block >= due.first && block < due.end);
+			page = BufferGetPage(buffer);
+			visit(state, page, block, pages_ahead(memory, page, block, 1, blocks));
 			UnlockReleaseBuffer(buffer);
 		}
 		if (hamming_read_meta(index).moves == moves)
@@ -149,9 +183,13 @@ hamming_visit_sample(Relation index, BlockNumber step, HammingPageVisitor visit,
 
 	for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block += step)
 	{
-		Buffer buffer = read_block(index, block, memory);
+		Buffer buffer;
+		Page   page;
 
-		visit(state, BufferGetPage(buffer), block, page_of(memory, block + step, blocks));
+		CHECK_FOR_INTERRUPTS();
+		buffer = read_block(index, block, memory, false);
+		page = BufferGetPage(buffer);
+		visit(state, page, block, pages_ahead(memory, page, block, step, blocks));
 		UnlockReleaseBuffer(buffer);
 	}
 }
