@@ -20,11 +20,14 @@ BATCH = 500000
 
 
 def shifted_images(count):
-    """Images of Fashion-MNIST, each shifted in every direction by up to three pixels."""
+    """Images of Fashion-MNIST, each shifted in every direction by up to three pixels, or more if that is not enough."""
     images = fashion.images().reshape(-1, 28, 28)
+    reach = 3
+    while (2 * reach + 1) ** 2 * len(images) < count:
+        reach += 1
     made = 0
-    for down in range(-3, 4):
-        for right in range(-3, 4):
+    for down in range(-reach, reach + 1):
+        for right in range(-reach, reach + 1):
             if made >= count:
                 return
             batch = numpy.roll(images, (down, right), axis=(1, 2)).reshape(-1, 784)[: count - made]
