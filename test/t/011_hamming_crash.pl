@@ -22,6 +22,9 @@ sub kill_server
 {
 	my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
 	my @children;
+	# first of all, it shall have no more children than we see
+	kill 'STOP', $postmaster;
+	usleep(1_000) until slurp_file("/proc/$postmaster/stat") =~ /\) T /;
 	foreach my $stat (glob '/proc/[0-9]*/stat')
 	{
 		# number, name in parentheses, state, parent
@@ -65,7 +68,7 @@ foreach my $round (1 .. 4 * $HammingLoad::kills)
 	kill_server();
 	$load->{run}->finish;
 	# lines of the log that tell of trouble other than our kills
-	$caught += kill_during_recovery(rand(20_000)) if $round % 2 == 0;
+	$caught += kill_during_recovery(20_000 * rand() ** 2) if $round % 2 == 0;
 	$node->start;
 	HammingLoad::is_sound($node, "kill $round");
 }
