@@ -107,10 +107,10 @@ add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, 
 		   size_t to, uint64_t *sums, HammingMatch *matches, size_t nmatches)
 {
 	/* no distance is larger, and bounds are compared by halves of words */
-	const uint32_t	   radius = codes->radius < 64000 ? codes->radius : 64000;
-	const __m256i	   bounds = _mm256_set1_epi64x((long long) radius + 1);
-	const __m256i	   queries = _mm256_set1_epi64x((long long) codes->query[column]);
-	const HammingAhead ahead = ahead_of_column(codes, column);
+	const uint32_t		  radius = codes->radius < 64000 ? codes->radius : 64000;
+	const __m256i		  bounds = _mm256_set1_epi64x((long long) radius + 1);
+	const __m256i		  queries = _mm256_set1_epi64x((long long) codes->query[column]);
+	const HammingUpcoming upcoming = upcoming_in_column(codes, column);
 
 	for (size_t i = from; i < to; i += GROUP)
 	{
@@ -118,8 +118,8 @@ add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, 
 		const uint8_t *words = codes->columns[column] + 8 * i;
 		__m256i		   group[GROUP / 4];
 
-		prefetch_likes(ahead, words);
-		prefetch_likes(ahead, words + CACHE_LINE);
+		prefetch_likes(upcoming, words);
+		prefetch_likes(upcoming, words + CACHE_LINE);
 		for (size_t k = 0; k < GROUP / 4; k++)
 		{
 			group[k] = popcounts(_mm256_xor_si256(queries, load(words + 32 * k)));

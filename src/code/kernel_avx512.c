@@ -41,11 +41,11 @@ TARGET static inline __attribute__((always_inline)) size_t
 add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, size_t from,
 		   size_t to, uint64_t *sums, HammingMatch *matches, size_t nmatches)
 {
-	const __m512i	   queries = _mm512_set1_epi64((long long) codes->query[column]);
-	const __m512i	   bounds = _mm512_set1_epi64((long long) codes->radius);
-	const HammingAhead ahead = ahead_of_column(codes, column);
-	__m512i			   positions = _mm512_add_epi64(_mm512_set1_epi64((long long) from),
-													_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+	const __m512i		  queries = _mm512_set1_epi64((long long) codes->query[column]);
+	const __m512i		  bounds = _mm512_set1_epi64((long long) codes->radius);
+	const HammingUpcoming upcoming = upcoming_in_column(codes, column);
+	__m512i				  positions = _mm512_add_epi64(_mm512_set1_epi64((long long) from),
+													   _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
 
 	for (size_t i = from; i < to; i += GROUP)
 	{
@@ -54,7 +54,7 @@ add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, 
 		const __m512i  words = _mm512_loadu_si512(line);
 		__m512i		   group = _mm512_popcnt_epi64(_mm512_xor_si512(queries, words));
 
-		prefetch_likes(ahead, line);
+		prefetch_likes(upcoming, line);
 		if (column > 0)
 			group = _mm512_add_epi64(_mm512_loadu_si512(so_far), group);
 		if (decides)

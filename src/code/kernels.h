@@ -18,11 +18,11 @@
 #include <string.h>
 
 /* How many bytes from here there is what is read next, and what is read after that; or 0. */
-typedef struct HammingAhead
+typedef struct HammingUpcoming
 {
 	ptrdiff_t next;
 	ptrdiff_t later;
-} HammingAhead;
+} HammingUpcoming;
 
 /* Codes stored by columns of 64-bit words, and what is asked of them. */
 typedef struct HammingColumns
@@ -38,8 +38,8 @@ typedef struct HammingColumns
 	size_t first;
 
 	/* where codes are that come later: each line of theirs is prefetched when its like is read */
-	HammingAhead ahead;
-	size_t		 stored; /* columns that are where they are stored; the others are copies */
+	HammingUpcoming upcoming;
+	size_t			stored; /* columns that are where they are stored; the others are copies */
 
 	/* what the caller will read of a match: so many bytes at its position; prefetched, too */
 	const uint8_t *payload;
@@ -108,19 +108,19 @@ load_word(const uint8_t *from, size_t nbytes)
  * function that only prefetches is without effect.
  */
 static inline __attribute__((always_inline)) void
-prefetch_likes(HammingAhead ahead, const uint8_t *line)
+prefetch_likes(HammingUpcoming upcoming, const uint8_t *line)
 {
-	__builtin_prefetch(line + ahead.next);
-	__builtin_prefetch(line + ahead.later, 0, 1);
+	__builtin_prefetch(line + upcoming.next);
+	__builtin_prefetch(line + upcoming.later, 0, 1);
 }
 
 /* Where the likes of a column's lines are. */
-static inline HammingAhead
-ahead_of_column(const HammingColumns *codes, size_t column)
+static inline HammingUpcoming
+upcoming_in_column(const HammingColumns *codes, size_t column)
 {
-	const HammingAhead nothing = {0, 0};
+	const HammingUpcoming nothing = {0, 0};
 
-	return column < codes->stored ? codes->ahead : nothing;
+	return column < codes->stored ? codes->upcoming : nothing;
 }
 
 /* For kernels that take eight codes at a time, in all columns. */
@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) void
 prefetch_likes_of_eight(const HammingColumns *codes, size_t position)
 {
 	for (size_t column = 0; column < codes->first; column++)
-		prefetch_likes(ahead_of_column(codes, column), codes->columns[column] + 8 * position);
+		prefetch_likes(upcoming_in_column(codes, column), codes->columns[column] + 8 * position);
 }
 
 /* Asks for what the caller will read of a match. */
@@ -140,8 +140,8 @@ prefetch_payload(const HammingColumns *codes, size_t position)
 
 /*
  * Appends to the matches those codes from..to-1 that are near enough, one at a time: what is
- * left behind the last whole group.  Always inlined, so that the count becomes the caller's
- * instruction for it.
+ * left behind the last whole group, or a group that has some.  Always inlined, so that the count
+ * becomes the caller's instruction for it.
  */
 static inline __attribute__((always_inline)) size_t
 append_matches(const HammingColumns *codes, size_t from, size_t to, HammingMatch *matches,

@@ -50,7 +50,7 @@ enum
 #define MAX_ROW_BLOCKS (128 * 1024)
 
 void
-ahead_start(HammingRowsAhead *ahead, Relation table)
+ahead_start(HammingAhead *ahead, Relation table)
 {
 	const BlockNumber blocks = Min(Max(RelationGetNumberOfBlocks(table), 1), MAX_ROW_BLOCKS);
 
@@ -104,8 +104,8 @@ ask_for_row(Buffer buffer pg_attribute_unused(), OffsetNumber offset pg_attribut
 
 /* One more step for the rows that come next, up to that many. */
 static void
-advance(HammingRowsAhead *ahead, HammingMemory *memory, Relation table, const uint64 *keys,
-		int step, int upto)
+advance(HammingAhead *ahead, HammingMemory *memory, Relation table, const uint64 *keys, int step,
+		int upto)
 {
 	for (int i = ahead->done[step]; i < upto; i++)
 	{
@@ -129,7 +129,7 @@ advance(HammingRowsAhead *ahead, HammingMemory *memory, Relation table, const ui
  * so we exchange that, and do what goes with it.
  */
 static void
-hand_over_page(HammingRowsAhead *ahead, IndexScanDesc scan, BlockNumber block, Buffer buffer)
+hand_over_page(HammingAhead *ahead, IndexScanDesc scan, BlockNumber block, Buffer buffer)
 {
 	IndexFetchHeapData *fetch = (IndexFetchHeapData *) scan->xs_heapfetch;
 	Relation			table = scan->heapRelation;
@@ -147,8 +147,7 @@ hand_over_page(HammingRowsAhead *ahead, IndexScanDesc scan, BlockNumber block, B
 }
 
 void
-ahead_of_row(HammingRowsAhead *ahead, IndexScanDesc scan, const HammingSearch *search,
-			 uint64 current)
+ahead_of_row(HammingAhead *ahead, IndexScanDesc scan, const HammingSearch *search, uint64 current)
 {
 	/* again each time: between two rows the server may have freed it */
 	HammingMemory *memory = hamming_memory(scan->indexRelation, 0, ahead->blocks);

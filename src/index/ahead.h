@@ -7,19 +7,19 @@
 
 #include "search.h"
 
-typedef struct HammingRowsAhead
+typedef struct HammingAhead
 {
 	BlockNumber blocks;		 /* of the table, as far as their buffers are remembered */
 	uint64		handed_over; /* rows' pages */
 	int			batch;
 	int			until_next; /* rows that are returned before the next batch comes nearer */
 	int			done[3];	/* rows, from the next one on, that have been through each step */
-} HammingRowsAhead;
+} HammingAhead;
 
-extern void ahead_start(HammingRowsAhead *ahead, Relation table);
+extern void ahead_start(HammingAhead *ahead, Relation table);
 
 /* asks for the rows that come after the current one, and hands that one's page over */
-extern void ahead_of_row(HammingRowsAhead *ahead, IndexScanDesc scan, const HammingSearch *search,
-						 uint64 current);
+extern void
+ahead_of_row(HammingAhead *ahead, IndexScanDesc scan, const HammingSearch *search, uint64 current);
 
 #endif /* UNIFDIAG_AHEAD_H */

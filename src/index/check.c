@@ -145,7 +145,8 @@ check_rest(const Inspection *inspection, Page page, BlockNumber block, const Ham
 }
 
 static void
-inspect_page(void *state, Page page, BlockNumber block, HammingAhead ahead pg_attribute_unused())
+inspect_page(void *state, Page page, BlockNumber block,
+			 HammingUpcoming upcoming pg_attribute_unused())
 {
 	Inspection			*inspection = state;
 	const HammingLayout *layout;

@@ -28,8 +28,9 @@
  * A page of entries has zeros after that, up to HAMMING_ENTRIES, and then room for capacity
  * entries of a code of B = ceil(nbits/8) bytes (0 for NULL) and a TID: capacity = (page size -
  * HAMMING_ENTRIES - 1) / (B + 6), or, if codes have whole words, the multiple of 8 below, unless
- * it is more than 1/28 less.  Thus columns of words start at cache lines, which is how kernels
- * read them.  Each part is a column that starts where it would if the page were full:
+ * that leaves out more than 1/28 of the entries, since the index shall be small.  Thus columns of
+ * words start at cache lines, which is how kernels read them.  Each part is a column that starts
+ * where it would if the page were full:
  *
  *   floor(B/8) columns of 8-byte words: the codes' first words, their second words, ...
  *   one column of the B mod 8 bytes that are left, if any

@@ -16,10 +16,10 @@
 
 typedef struct HammingScan
 {
-	MemoryContext	 context; /* of the keys' values */
-	HammingSearch	*search;
-	bool			 nothing; /* a condition is NULL */
-	HammingRowsAhead ahead;
+	MemoryContext  context; /* of the keys' values */
+	HammingSearch *search;
+	bool		   nothing; /* a condition is NULL */
+	HammingAhead   ahead;
 } HammingScan;
 
 IndexScanDesc

@@ -119,7 +119,7 @@ hamming_search_start(HammingSearch *search, const HammingQuestion *question)
 }
 
 static bool
-in_filters(HammingSearch *search, Page page, int entry)
+in_all_filters(HammingSearch *search, Page page, int entry)
 {
 	const BitHashView code = {.nbits = search->nbits, .bits = search->code};
 
@@ -134,9 +134,16 @@ in_filters(HammingSearch *search, Page page, int entry)
 	return true;
 }
 
+/* Mostly there are no filters, which should cost nothing. */
+static inline bool
+in_filters(HammingSearch *search, Page page, int entry)
+{
+	return search->nfilters == 0 || in_all_filters(search, page, entry);
+}
+
 /* Points at a page's columns; the last, if it has no whole words, is widened to such. */
 static void
-find_columns(HammingSearch *search, Page page, int count, HammingAhead ahead)
+find_columns(HammingSearch *search, Page page, int count, HammingUpcoming upcoming)
 {
 	const HammingLayout *layout = &search->codes;
 	const uint8			*rest = HammingPageGetRest(page, layout);
@@ -146,7 +153,7 @@ find_columns(HammingSearch *search, Page page, int count, HammingAhead ahead)
 	if (layout->rest == 0)
 		return;
 	for (int i = 0; i < count * layout->rest; i += CACHE_LINE)
-		prefetch_likes(ahead, rest + i);
+		prefetch_likes(upcoming, rest + i);
 	for (int i = 0; i < count; i++)
 		search->rest[i] = load_word(rest + i * layout->rest, layout->rest);
 	search->columns[layout->words] = (const uint8 *) search->rest;
@@ -166,7 +173,7 @@ columns_to_read(const HammingSearch *search, uint32 radius)
 
 /* The codes of a page that are within a radius.  Meanwhile those of other pages are prefetched. */
 static size_t
-find_within(HammingSearch *search, Page page, int count, uint32 radius, HammingAhead ahead)
+find_within(HammingSearch *search, Page page, int count, uint32 radius, HammingUpcoming upcoming)
 {
 	const HammingLayout *layout = &search->codes;
 	const HammingColumns codes = {
@@ -176,30 +183,30 @@ find_within(HammingSearch *search, Page page, int count, uint32 radius, HammingA
 		.query = search->words,
 		.radius = radius,
 		.first = columns_to_read(search, radius),
-		.ahead = ahead,
+		.upcoming = upcoming,
 		.stored = layout->words,
 		.payload = (const uint8 *) HammingPageGetTids(page, layout),
 		.payload_bytes = sizeof(ItemPointerData),
 	};
 
-	find_columns(search, page, count, ahead);
+	find_columns(search, page, count, upcoming);
 	return hamming_kernel->within(&codes, search->matches);
 }
 
 static void
-search_codes(HammingSearch *search, Page page, int count, HammingAhead ahead)
+search_codes(HammingSearch *search, Page page, int count, HammingUpcoming upcoming)
 {
 	const uint32 radius = Min(search->nearest.farthest, search->limit);
 	ItemPointer	 tids = HammingPageGetTids(page, &search->codes);
 	size_t		 nmatches;
 
 	hamming_check_lengths(search->nbits, search->center.nbits);
-	nmatches = find_within(search, page, count, radius, ahead);
+	nmatches = find_within(search, page, count, radius, upcoming);
 	for (size_t i = 0; i < nmatches; i++)
 	{
 		const HammingMatch match = search->matches[i];
 
-		if (search->nfilters == 0 || in_filters(search, page, match.position))
+		if (in_filters(search, page, match.position))
 			nearest_add(&search->nearest, match.distance, &tids[match.position]);
 	}
 }
@@ -212,14 +219,13 @@ search_alike(HammingSearch *search, Page page, const HammingLayout *layout, int 
 
 	for (int entry = 0; entry < count; entry++)
 	{
-		if (layout->kind == HAMMING_NULLS || search->nfilters == 0 ||
-			in_filters(search, page, entry))
+		if (layout->kind == HAMMING_NULLS || in_filters(search, page, entry))
 			nearest_add(&search->nearest, NULL_DISTANCE, &tids[entry]);
 	}
 }
 
 static void
-search_page(void *state, Page page, BlockNumber block, HammingAhead ahead)
+search_page(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
 {
 	HammingSearch *search = state;
 	int			   codes;
@@ -234,7 +240,7 @@ search_page(void *state, Page page, BlockNumber block, HammingAhead ahead)
 		if (search->everything)
 			search_alike(search, page, &search->codes, codes);
 		else
-			search_codes(search, page, codes, ahead);
+			search_codes(search, page, codes, upcoming);
 	}
 	else if (nulls > 0 && search->question.nballs == 0 &&
 			 search->nearest.farthest == rank_of(&search->nearest, NULL_DISTANCE))
@@ -280,7 +286,7 @@ start_pass(void *state)
 
 /* Counts the codes of a page by their distance. */
 static void
-count_distances(void *state, Page page, BlockNumber block, HammingAhead ahead)
+count_distances(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
 {
 	HammingSearch  *search = state;
 	HammingNearest *nearest = &search->nearest;
@@ -288,7 +294,7 @@ count_distances(void *state, Page page, BlockNumber block, HammingAhead ahead)
 
 	hamming_check_page(search->index, page, block, &search->codes, &search->nulls);
 	nmatches = find_within(search, page, hamming_page_count(page, HAMMING_CODES),
-						   Min(nearest->farthest, search->limit), ahead);
+						   Min(nearest->farthest, search->limit), upcoming);
 	for (size_t i = 0; i < nmatches; i++)
 	{
 		if (search->matches[i].distance <= nearest->farthest)
@@ -313,6 +319,7 @@ guess_horizon(HammingSearch *search)
 	if (!search->question.ordered || search->everything || search->center.nbits != search->nbits ||
 		RelationGetNumberOfBlocks(search->index) < MIN_SAMPLE * SAMPLE_STEP)
 		return nearest->farthest;
+	/* counting only to so many leaves the horizon as the farthest rank of interest */
 	nearest->keep = (int) (share + 3.0 * sqrt(share)) + 3;
 	hamming_visit_sample(search->index, SAMPLE_STEP, count_distances, search);
 	nearest->keep = keep;

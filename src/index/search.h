@@ -42,7 +42,8 @@ extern double hamming_search_passes(double rows);
  * pages that come after it are told as far as their places in memory are known; they are not
  * locked, and may only be prefetched.
  */
-typedef void (*HammingPageVisitor)(void *state, Page page, BlockNumber block, HammingAhead ahead);
+typedef void (*HammingPageVisitor)(void *state, Page page, BlockNumber block,
+								   HammingUpcoming upcoming);
 
 extern void
 hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor visit, void *state);

@@ -68,19 +68,19 @@ buffer_of(const HammingMemory *memory, BlockNumber block, BlockNumber blocks)
  * prefetches what it will need of them; we do so with what it takes to pin them.  Inlined always:
  * gcc drops a prefetch from a function otherwise.
  */
-static inline __attribute__((always_inline)) HammingAhead
-pages_ahead(const HammingMemory *memory, Page page, BlockNumber block, BlockNumber step,
-			BlockNumber blocks)
+static inline __attribute__((always_inline)) HammingUpcoming
+upcoming_pages(const HammingMemory *memory, Page page, BlockNumber block, BlockNumber step,
+			   BlockNumber blocks)
 {
-	const Buffer next = buffer_of(memory, block + step, blocks);
-	const Buffer later = buffer_of(memory, block + 2 * step, blocks);
-	HammingAhead ahead;
+	const Buffer	next = buffer_of(memory, block + step, blocks);
+	const Buffer	later = buffer_of(memory, block + 2 * step, blocks);
+	HammingUpcoming upcoming;
 
 	if (later != InvalidBuffer)
 		__builtin_prefetch(GetBufferDescriptor(later - 1), 1);
-	ahead.next = next == InvalidBuffer ? 0 : BufferGetPage(next) - page;
-	ahead.later = later == InvalidBuffer ? 0 : BufferGetPage(later) - page;
-	return ahead;
+	upcoming.next = next == InvalidBuffer ? 0 : BufferGetPage(next) - page;
+	upcoming.later = later == InvalidBuffer ? 0 : BufferGetPage(later) - page;
+	return upcoming;
 }
 
 /*
@@ -136,6 +136,24 @@ read_block(Relation index, BlockNumber block, HammingMemory *memory, bool look_u
 	return buffer;
 }
 
+/* Calls visit for every step-th page of entries, one share lock at a time. */
+static void
+visit_every(Relation index, HammingMemory *memory, BlockNumber blocks, BlockNumber step,
+			LookUps due, HammingPageVisitor visit, void *state)
+{
+	for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block += step)
+	{
+		Buffer buffer;
+		Page   page;
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = read_block(index, block, memory, block >= due.first && block < due.end);
+		page = BufferGetPage(buffer);
+		visit(state, page, block, upcoming_pages(memory, page, block, step, blocks));
+		UnlockReleaseBuffer(buffer);
+	}
+}
+
 /*
  * VACUUM may move entries to pages that have been visited already.  It counts that in the
  * metapage, which makes the visit start again; the second time it asks VACUUM to wait,
@@ -151,20 +169,9 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 		const uint64	  moves = hamming_read_meta(index).moves;
 		const BlockNumber blocks = RelationGetNumberOfBlocks(index);
 		HammingMemory	 *memory = hamming_memory(index, blocks, 0);
-		const LookUps	  due = next_look_ups(memory, blocks);
 
 		start(state);
-		for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block++)
-		{
-			Buffer buffer;
-			Page   page;
-
-			CHECK_FOR_INTERRUPTS();
-			buffer = read_block(index, block, memory, block >= due.first && block < due.end);
-			page = BufferGetPage(buffer);
-			visit(state, page, block, pages_ahead(memory, page, block, 1, blocks));
-			UnlockReleaseBuffer(buffer);
-		}
+		visit_every(index, memory, blocks, 1, next_look_ups(memory, blocks), visit, state);
 		if (hamming_read_meta(index).moves == moves)
 			break;
 		if (!waits)
@@ -179,17 +186,7 @@ void
 hamming_visit_sample(Relation index, BlockNumber step, HammingPageVisitor visit, void *state)
 {
 	const BlockNumber blocks = RelationGetNumberOfBlocks(index);
-	HammingMemory	 *memory = hamming_memory(index, blocks, 0);
+	const LookUps	  none = {0, 0};
 
-	for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block += step)
-	{
-		Buffer buffer;
-		Page   page;
-
-		CHECK_FOR_INTERRUPTS();
-		buffer = read_block(index, block, memory, false);
-		page = BufferGetPage(buffer);
-		visit(state, page, block, pages_ahead(memory, page, block, step, blocks));
-		UnlockReleaseBuffer(buffer);
-	}
+	visit_every(index, hamming_memory(index, blocks, 0), blocks, step, none, visit, state);
 }

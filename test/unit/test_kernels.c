@@ -117,8 +117,8 @@ within_agrees(const HammingKernel *kernel, size_t ncolumns, size_t count, size_t
 							 .query = query,
 							 .radius = radius,
 							 .first = 1 + next_random(&state) % ncolumns,
-							 .ahead = {.next = (ptrdiff_t) (next_random(&state) % 65536),
-									   .later = -(ptrdiff_t) (next_random(&state) % 65536)},
+							 .upcoming = {.next = (ptrdiff_t) (next_random(&state) % 65536),
+										  .later = -(ptrdiff_t) (next_random(&state) % 65536)},
 							 .stored = next_random(&state) % (ncolumns + 1),
 							 .payload = (const uint8_t *) query,
 							 .payload_bytes = next_random(&state) % 8};
