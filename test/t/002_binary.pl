@@ -7,7 +7,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('binary');
-$node->init;
+# whatever the environment's locale is: one test is about characters of several bytes
+$node->init(extra => [ '--no-locale', '--encoding=UTF8' ]);
 $node->start;
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
