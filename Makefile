@@ -29,6 +29,7 @@ OBJS = \
 	src/index/cost.o \
 	src/index/handler.o \
 	src/index/insert.o \
+	src/index/log.o \
 	src/index/nearest.o \
 	src/index/page.o \
 	src/index/scan.o \

@@ -182,6 +182,10 @@ extern BitHashView		 hamming_code_of(Relation index, Datum value, int nbits);
 extern bool hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 						   Relation heap, IndexUniqueCheck check, bool unchanged, IndexInfo *info);
 
+/* log.c */
+extern void hamming_log_and_add(Relation index, Buffer buffer, const HammingLayout *layout,
+								HammingEntry entry);
+
 /* scan.c */
 extern IndexScanDesc hamming_begin_scan(Relation index, int nkeys, int norderbys);
 extern void

@@ -97,16 +97,17 @@ add_to_page(const Insertion *insertion, Buffer buffer)
 		else if (!start && head->count >= layout->capacity)
 			outcome = FULL;
 	}
-	if (outcome == ADDED)
+	if (outcome == ADDED && start)
 	{
 		GenericXLogState *xlog = GenericXLogStart(insertion->index);
 
-		page = GenericXLogRegisterBuffer(xlog, buffer, start ? GENERIC_XLOG_FULL_IMAGE : 0);
-		if (start)
-			hamming_page_init(page, layout->kind);
+		page = GenericXLogRegisterBuffer(xlog, buffer, GENERIC_XLOG_FULL_IMAGE);
+		hamming_page_init(page, layout->kind);
 		hamming_page_add(page, layout, insertion->entry);
 		GenericXLogFinish(xlog);
 	}
+	else if (outcome == ADDED)
+		hamming_log_and_add(insertion->index, buffer, layout, insertion->entry);
 	UnlockReleaseBuffer(buffer);
 	if (outcome == ADDED && layout->kind == HAMMING_CODES)
 		RelationSetTargetBlock(insertion->index, block);
