@@ -183,8 +183,8 @@ extern bool hamming_insert(Relation index, Datum *values, bool *isnull, ItemPoin
 						   Relation heap, IndexUniqueCheck check, bool unchanged, IndexInfo *info);
 
 /* log.c */
-extern void hamming_log_and_add(Relation index, Buffer buffer, const HammingLayout *layout,
-								HammingEntry entry);
+extern void
+hamming_log_and_add(Relation index, Buffer buffer, const HammingLayout *layout, HammingEntry entry);
 
 /* scan.c */
 extern IndexScanDesc hamming_begin_scan(Relation index, int nkeys, int norderbys);
