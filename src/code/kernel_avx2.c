@@ -103,7 +103,7 @@ append_group(const __m256i *sums, __m256i bounds, size_t first, HammingMatch *ma
 }
 
 TARGET static inline __attribute__((always_inline)) size_t
-add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, size_t from,
+add_column(const HammingColumns *codes, size_t column, bool starts, bool decides, size_t from,
 		   size_t to, uint64_t *sums, HammingMatch *matches, size_t nmatches)
 {
 	/* no distance is larger, and bounds are compared by halves of words */
@@ -120,22 +120,21 @@ add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, 
 
 		prefetch_likes(upcoming, words);
 		prefetch_likes(upcoming, words + CACHE_LINE);
+		/* gcc by itself would keep the group in memory */
+#pragma GCC unroll 4
 		for (size_t k = 0; k < GROUP / 4; k++)
 		{
 			group[k] = popcounts(_mm256_xor_si256(queries, load(words + 32 * k)));
-			if (column > 0)
+			if (!starts)
 				group[k] = _mm256_add_epi64(_mm256_loadu_si256(so_far + k), group[k]);
 			if (!decides)
 				_mm256_storeu_si256(so_far + k, group[k]);
 		}
-		if (decides && (!rare || any_below(group, bounds)))
+		if (decides && any_below(group, bounds))
 		{
 			nmatches = append_group(group, bounds, i, matches, nmatches);
-			if (rare)
-			{
-				prefetch_payload(codes, i);
-				prefetch_payload(codes, i + GROUP / 2);
-			}
+			prefetch_match(codes, i);
+			prefetch_match(codes, i + GROUP / 2);
 		}
 	}
 	return nmatches;

@@ -38,7 +38,7 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 }
 
 TARGET static inline __attribute__((always_inline)) size_t
-add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, size_t from,
+add_column(const HammingColumns *codes, size_t column, bool starts, bool decides, size_t from,
 		   size_t to, uint64_t *sums, HammingMatch *matches, size_t nmatches)
 {
 	const __m512i		  queries = _mm512_set1_epi64((long long) codes->query[column]);
@@ -55,13 +55,13 @@ add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, 
 		__m512i		   group = _mm512_popcnt_epi64(_mm512_xor_si512(queries, words));
 
 		prefetch_likes(upcoming, line);
-		if (column > 0)
+		if (!starts)
 			group = _mm512_add_epi64(_mm512_loadu_si512(so_far), group);
 		if (decides)
 		{
 			const __mmask8 near = _mm512_cmple_epu64_mask(group, bounds);
 
-			if (!rare || near != 0)
+			if (near != 0)
 			{
 				/* position and distance as they are in a match, and the near ones first */
 				const __m512i both = _mm512_or_si512(positions, _mm512_slli_epi64(group, 16));
@@ -70,8 +70,7 @@ add_column(const HammingColumns *codes, size_t column, bool decides, bool rare, 
 				_mm256_storeu_si256((__m256i *) (matches + nmatches),
 									_mm512_cvtepi64_epi32(packed));
 				nmatches += (size_t) __builtin_popcount(near);
-				if (rare)
-					prefetch_payload(codes, i);
+				prefetch_match(codes, i);
 			}
 			positions = _mm512_add_epi64(positions, _mm512_set1_epi64(GROUP));
 		}

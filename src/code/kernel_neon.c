@@ -82,7 +82,7 @@ within(const HammingColumns *codes, HammingMatch *matches)
 		}
 		if (column == codes->ncolumns && vminvq_u16(sums) <= codes->radius)
 		{
-			prefetch_payload(codes, i);
+			prefetch_match(codes, i);
 			nmatches = append_matches(codes, i, i + 8, matches, nmatches);
 		}
 	}

@@ -102,6 +102,9 @@ load_word(const uint8_t *from, size_t nbytes)
 /* what memory comes in: eight words of a column */
 #define CACHE_LINE 64
 
+/* columns behind the first ones that are read together */
+#define TOGETHER 4
+
 /*
  * Asks for the likes of a line: what is read next, and, as far as the second cache, what is read
  * after that.  Line by line, since the CPU can wait for a few only.  Always inlined: to gcc a
@@ -131,10 +134,13 @@ prefetch_likes_of_eight(const HammingColumns *codes, size_t position)
 		prefetch_likes(upcoming_in_column(codes, column), codes->columns[column] + 8 * position);
 }
 
-/* Asks for what the caller will read of a match. */
+/* Asks for what will be read of a code that is near enough in the first columns. */
 static inline __attribute__((always_inline)) void
-prefetch_payload(const HammingColumns *codes, size_t position)
+prefetch_match(const HammingColumns *codes, size_t position)
 {
+	for (size_t column = codes->first; column < codes->ncolumns && column < codes->first + TOGETHER;
+		 column++)
+		__builtin_prefetch(codes->columns[column] + 8 * position);
 	__builtin_prefetch(codes->payload + position * codes->payload_bytes);
 }
 
@@ -164,7 +170,7 @@ append_matches(const HammingColumns *codes, size_t from, size_t to, HammingMatch
 
 /*
  * Keeps those of the candidates, which are near enough in the first columns, that are so in
- * the others as well.  Four columns at a time: by ones, each code would end at another, which
+ * the others as well.  Several columns at a time: by ones, each code would end at another, which
  * no CPU can guess.
  */
 static inline __attribute__((always_inline)) size_t
@@ -179,7 +185,8 @@ keep_matches(const HammingColumns *codes, HammingMatch *candidates, size_t ncand
 
 		for (size_t column = codes->first; column < codes->ncolumns && sum <= codes->radius;)
 		{
-			const size_t end = column + 4 < codes->ncolumns ? column + 4 : codes->ncolumns;
+			const size_t end =
+				column + TOGETHER < codes->ncolumns ? column + TOGETHER : codes->ncolumns;
 
 			for (; column < end; column++)
 				sum += (uint32_t) __builtin_popcountll(
@@ -197,12 +204,11 @@ keep_matches(const HammingColumns *codes, HammingMatch *candidates, size_t ncand
 #define BLOCK 1024
 
 /*
- * Adds the distances in one column to the sums of codes from..to-1, which are whole groups; the
- * first column starts them.  The last column of those read decides: codes that are near enough
- * are appended to the matches, whose number is returned.  If these are rare it is worth a
- * branch to pass over a group without any; else the CPU could not guess it.
+ * Adds the distances in one column to the sums of codes from..to-1, which are whole groups, or
+ * starts these.  If the column decides, codes that are near enough are appended to the matches,
+ * whose number is returned.
  */
-typedef size_t (*ColumnAdder)(const HammingColumns *codes, size_t column, bool decides, bool rare,
+typedef size_t (*ColumnAdder)(const HammingColumns *codes, size_t column, bool starts, bool decides,
 							  size_t from, size_t to, uint64_t *sums, HammingMatch *matches,
 							  size_t nmatches);
 
@@ -223,17 +229,15 @@ within_by_columns(ColumnAdder add, size_t group, const HammingColumns *codes, Ha
 	{
 		const size_t to = whole - from > BLOCK ? from + BLOCK : whole;
 
-		if (codes->ncolumns == 1)
+		if (last == 0)
 		{
 			n = add(codes, 0, true, true, from, to, sums, matches, n);
 			continue;
 		}
-		for (size_t column = 0; column < last; column++)
+		n = add(codes, 0, true, false, from, to, sums, matches, n);
+		for (size_t column = 1; column < last; column++)
 			n = add(codes, column, false, false, from, to, sums, matches, n);
-		if (codes->first == codes->ncolumns)
-			n = add(codes, last, true, true, from, to, sums, matches, n);
-		else
-			n = add(codes, last, true, false, from, to, sums, matches, n);
+		n = add(codes, last, false, true, from, to, sums, matches, n);
 	}
 	if (codes->first < codes->ncolumns)
 		n = keep_matches(codes, matches, n);

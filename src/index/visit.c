@@ -77,7 +77,10 @@ upcoming_pages(const HammingMemory *memory, Page page, BlockNumber block, BlockN
 	HammingUpcoming upcoming;
 
 	if (later != InvalidBuffer)
+	{
 		__builtin_prefetch(GetBufferDescriptor(later - 1), 1);
+		__builtin_prefetch(BufferGetPage(later));
+	}
 	upcoming.next = next == InvalidBuffer ? 0 : BufferGetPage(next) - page;
 	upcoming.later = later == InvalidBuffer ? 0 : BufferGetPage(later) - page;
 	return upcoming;
