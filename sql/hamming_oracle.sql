@@ -134,7 +134,7 @@ SET work_mem = '64kB';
 SELECT run_equal(30000);
 RESET work_mem;
 
--- an index so large that a sample of it tells how far to look: a fair sample, and one of nothing but near codes
+-- an index so large that a sample of it tells how far to look, and how many words of codes: a fair sample, and one of nothing but near codes
 CREATE FUNCTION padded_code() RETURNS bithash LANGUAGE sql AS $$ SELECT ((random() * 16777215)::int::bit(24) || repeat('01', 52)::bit(104))::bithash $$;
 CREATE FUNCTION run_large(rows int, near int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -148,7 +148,9 @@ BEGIN
 	FROM (SELECT format('SELECT ctid, code <~> %L FROM codes %s ORDER BY code <~> %1$L, ctid %3$s', center, filter, suffix) AS query
 		FROM (VALUES (q), (padded_code()), ((~ q::bit(128))::bithash)) AS centers (center),
 			(VALUES ('', 'LIMIT 10'), ('', 'LIMIT 3000 OFFSET 500'), ('WHERE id % 50000 = 7', 'LIMIT 2'),
-				(format('WHERE hamming_within(code, %L, 9)', padded_code()), 'LIMIT 1500'), ('WHERE id > 300', 'LIMIT 20000')) AS cases (filter, suffix)) AS made;
+				(format('WHERE hamming_within(code, %L, 9)', padded_code()), 'LIMIT 1500'), ('WHERE id > 300', 'LIMIT 20000'),
+				-- so near that one word tells of most codes
+				(format('WHERE hamming_within(code, %L, 3)', q), '')) AS cases (filter, suffix)) AS made;
 	RETURN 'equal';
 END $$;
 SELECT setseed(0.2);

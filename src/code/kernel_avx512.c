@@ -51,8 +51,7 @@ add_column(const HammingColumns *codes, size_t column, bool starts, bool decides
 	{
 		uint64_t	  *so_far = sums + (i - from);
 		const uint8_t *line = codes->columns[column] + 8 * i;
-		const __m512i  words = _mm512_loadu_si512(line);
-		__m512i		   group = _mm512_popcnt_epi64(_mm512_xor_si512(queries, words));
+		__m512i group = _mm512_popcnt_epi64(_mm512_xor_si512(queries, _mm512_loadu_si512(line)));
 
 		prefetch_likes(upcoming, line);
 		if (!starts)
@@ -70,7 +69,7 @@ add_column(const HammingColumns *codes, size_t column, bool starts, bool decides
 				_mm256_storeu_si256((__m256i *) (matches + nmatches),
 									_mm512_cvtepi64_epi32(packed));
 				nmatches += (size_t) __builtin_popcount(near);
-				prefetch_match(codes, i);
+				prefetch_candidate(codes, i);
 			}
 			positions = _mm512_add_epi64(positions, _mm512_set1_epi64(GROUP));
 		}
@@ -80,10 +79,22 @@ add_column(const HammingColumns *codes, size_t column, bool starts, bool decides
 	return nmatches;
 }
 
-TARGET static size_t
-within(const HammingColumns *codes, HammingMatch *matches)
+TARGET static inline uint32_t
+popcount(uint64_t word)
 {
-	return within_by_columns(add_column, GROUP, codes, matches);
+	return (uint32_t) _mm_popcnt_u64(word);
+}
+
+TARGET static size_t
+candidates(const HammingColumns *codes, HammingMatch *matches)
+{
+	return candidates_by_columns(add_column, popcount, GROUP, codes, matches);
+}
+
+TARGET static size_t
+confirm(const HammingColumns *codes, HammingMatch *candidates, size_t count)
+{
+	return confirm_candidates(codes, popcount, candidates, count);
 }
 
 static bool
@@ -99,7 +110,8 @@ const HammingKernel hamming_kernel_avx512 = {
 	.name = "avx512",
 	.supported = supported,
 	.distance = distance,
-	.within = within,
+	.candidates = candidates,
+	.confirm = confirm,
 };
 
 #endif /* __x86_64__ */

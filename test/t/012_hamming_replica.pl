@@ -49,7 +49,7 @@ cmp_ok($same, '>', 10, 'and there were some');
 $primary->wait_for_catchup($replica, 'replay', $primary->lsn('insert'));
 $replica->safe_psql('postgres', q{SELECT hamming_check('short_code'), hamming_check('long_code')});
 my $digest = q{SET enable_seqscan = off; SET enable_sort = off;
-	SELECT md5(string_agg(id::text, ',')) FROM (SELECT id FROM long ORDER BY code <~> repeat('01', 100)::bit(201)::bithash LIMIT 500) q};
+	SELECT md5(string_agg(id::text, ',')) FROM (SELECT id FROM long ORDER BY code <~> repeat('01', 2000)::bit(4001)::bithash LIMIT 500) q};
 is($replica->safe_psql('postgres', $digest), $primary->safe_psql('postgres', $digest), 'the same rows in the same order');
 
 # VACUUM cuts index and table in one transaction, of which the replica keeps the locks to its end:

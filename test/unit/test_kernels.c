@@ -122,7 +122,9 @@ within_agrees(const HammingKernel *kernel, size_t ncolumns, size_t count, size_t
 							 .stored = next_random(&state) % (ncolumns + 1),
 							 .payload = (const uint8_t *) query,
 							 .payload_bytes = next_random(&state) % 8};
-	found = kernel->within(&codes, matches);
+	found = kernel->candidates(&codes, matches);
+	if (codes.first < ncolumns)
+		found = kernel->confirm(&codes, matches, found);
 	for (size_t i = 0; i < count; i++)
 	{
 		uint32_t distance = 0;
