@@ -134,7 +134,7 @@ SET work_mem = '64kB';
 SELECT run_equal(30000);
 RESET work_mem;
 
--- an index so large that a sample of it tells how far to look, and how many words of codes: a fair sample, and one of nothing but near codes
+-- an index so large that a sample of it tells how far to look: a fair sample, and one of nothing but near codes
 CREATE FUNCTION padded_code() RETURNS bithash LANGUAGE sql AS $$ SELECT ((random() * 16777215)::int::bit(24) || repeat('01', 52)::bit(104))::bithash $$;
 CREATE FUNCTION run_large(rows int, near int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE

@@ -111,21 +111,20 @@ add_column(const HammingColumns *codes, size_t column, bool starts, bool decides
 	const __m256i		  bounds = _mm256_set1_epi64x((long long) radius + 1);
 	const __m256i		  queries = _mm256_set1_epi64x((long long) codes->query[column]);
 	const HammingUpcoming upcoming = upcoming_in_column(codes, column);
-	const uint8_t		 *words = codes->columns[column];
 
 	for (size_t i = from; i < to; i += GROUP)
 	{
 		__m256i		  *so_far = (__m256i *) (sums + (i - from));
-		const uint8_t *lines = words + 8 * i;
+		const uint8_t *words = codes->columns[column] + 8 * i;
 		__m256i		   group[GROUP / 4];
 
-		prefetch_likes(upcoming, lines);
-		prefetch_likes(upcoming, lines + CACHE_LINE);
+		prefetch_likes(upcoming, words);
+		prefetch_likes(upcoming, words + CACHE_LINE);
 		/* gcc by itself would keep the group in memory */
 #pragma GCC unroll 4
 		for (size_t k = 0; k < GROUP / 4; k++)
 		{
-			group[k] = popcounts(_mm256_xor_si256(queries, load(lines + 32 * k)));
+			group[k] = popcounts(_mm256_xor_si256(queries, load(words + 32 * k)));
 			if (!starts)
 				group[k] = _mm256_add_epi64(_mm256_loadu_si256(so_far + k), group[k]);
 			if (!decides)
@@ -134,29 +133,17 @@ add_column(const HammingColumns *codes, size_t column, bool starts, bool decides
 		if (decides && any_below(group, bounds))
 		{
 			nmatches = append_group(group, bounds, i, matches, nmatches);
-			prefetch_candidate(codes, i);
-			prefetch_candidate(codes, i + GROUP / 2);
+			prefetch_match(codes, i);
+			prefetch_match(codes, i + GROUP / 2);
 		}
 	}
 	return nmatches;
 }
 
-TARGET static inline uint32_t
-popcount(uint64_t word)
-{
-	return (uint32_t) _mm_popcnt_u64(word);
-}
-
 TARGET static size_t
-candidates(const HammingColumns *codes, HammingMatch *matches)
+within(const HammingColumns *codes, HammingMatch *matches)
 {
-	return candidates_by_columns(add_column, popcount, GROUP, codes, matches);
-}
-
-TARGET static size_t
-confirm(const HammingColumns *codes, HammingMatch *candidates, size_t count)
-{
-	return confirm_candidates(codes, popcount, candidates, count);
+	return within_by_columns(add_column, GROUP, codes, matches);
 }
 
 static bool
@@ -171,8 +158,7 @@ const HammingKernel hamming_kernel_avx2 = {
 	.name = "avx2",
 	.supported = supported,
 	.distance = distance,
-	.candidates = candidates,
-	.confirm = confirm,
+	.within = within,
 };
 
 #endif /* __x86_64__ */

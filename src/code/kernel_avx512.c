@@ -51,7 +51,8 @@ add_column(const HammingColumns *codes, size_t column, bool starts, bool decides
 	{
 		uint64_t	  *so_far = sums + (i - from);
 		const uint8_t *line = codes->columns[column] + 8 * i;
-		__m512i group = _mm512_popcnt_epi64(_mm512_xor_si512(queries, _mm512_loadu_si512(line)));
+		const __m512i  words = _mm512_loadu_si512(line);
+		__m512i		   group = _mm512_popcnt_epi64(_mm512_xor_si512(queries, words));
 
 		prefetch_likes(upcoming, line);
 		if (!starts)
@@ -69,7 +70,7 @@ add_column(const HammingColumns *codes, size_t column, bool starts, bool decides
 				_mm256_storeu_si256((__m256i *) (matches + nmatches),
 									_mm512_cvtepi64_epi32(packed));
 				nmatches += (size_t) __builtin_popcount(near);
-				prefetch_candidate(codes, i);
+				prefetch_match(codes, i);
 			}
 			positions = _mm512_add_epi64(positions, _mm512_set1_epi64(GROUP));
 		}
@@ -79,22 +80,10 @@ add_column(const HammingColumns *codes, size_t column, bool starts, bool decides
 	return nmatches;
 }
 
-TARGET static inline uint32_t
-popcount(uint64_t word)
-{
-	return (uint32_t) _mm_popcnt_u64(word);
-}
-
 TARGET static size_t
-candidates(const HammingColumns *codes, HammingMatch *matches)
+within(const HammingColumns *codes, HammingMatch *matches)
 {
-	return candidates_by_columns(add_column, popcount, GROUP, codes, matches);
-}
-
-TARGET static size_t
-confirm(const HammingColumns *codes, HammingMatch *candidates, size_t count)
-{
-	return confirm_candidates(codes, popcount, candidates, count);
+	return within_by_columns(add_column, GROUP, codes, matches);
 }
 
 static bool
@@ -110,8 +99,7 @@ const HammingKernel hamming_kernel_avx512 = {
 	.name = "avx512",
 	.supported = supported,
 	.distance = distance,
-	.candidates = candidates,
-	.confirm = confirm,
+	.within = within,
 };
 
 #endif /* __x86_64__ */

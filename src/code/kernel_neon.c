@@ -60,10 +60,10 @@ distances(const uint8_t *group, uint64_t query)
 
 /*
  * Eight codes a turn: only their least distance is compared with the radius, because in a
- * search nearly all groups hold no candidate.
+ * search nearly all groups hold no match.
  */
 static size_t
-candidates(const HammingColumns *codes, HammingMatch *matches)
+within(const HammingColumns *codes, HammingMatch *matches)
 {
 	size_t nmatches = 0;
 	size_t i = 0;
@@ -71,23 +71,22 @@ candidates(const HammingColumns *codes, HammingMatch *matches)
 	for (; i + 8 <= codes->count; i += 8)
 	{
 		uint16x8_t sums = vmovl_u8(distances(codes->columns[0] + 8 * i, codes->query[0]));
+		size_t	   column = 1;
 
 		prefetch_likes_of_eight(codes, i);
-		for (size_t column = 1; column < codes->first; column++)
-			sums = vaddw_u8(sums, distances(codes->columns[column] + 8 * i, codes->query[column]));
-		if (vminvq_u16(sums) <= codes->radius)
+		for (; column < codes->ncolumns; column++)
 		{
-			prefetch_candidate(codes, i);
-			nmatches = append_candidates(codes, popcount, i, i + 8, matches, nmatches);
+			if (column >= codes->first && vminvq_u16(sums) > codes->radius)
+				break;
+			sums = vaddw_u8(sums, distances(codes->columns[column] + 8 * i, codes->query[column]));
+		}
+		if (column == codes->ncolumns && vminvq_u16(sums) <= codes->radius)
+		{
+			prefetch_match(codes, i);
+			nmatches = append_matches(codes, i, i + 8, matches, nmatches);
 		}
 	}
-	return append_candidates(codes, popcount, i, codes->count, matches, nmatches);
-}
-
-static size_t
-confirm(const HammingColumns *codes, HammingMatch *candidates, size_t count)
-{
-	return confirm_candidates(codes, popcount, candidates, count);
+	return append_matches(codes, i, codes->count, matches, nmatches);
 }
 
 static bool
@@ -100,8 +99,7 @@ const HammingKernel hamming_kernel_neon = {
 	.name = "neon",
 	.supported = supported,
 	.distance = distance,
-	.candidates = candidates,
-	.confirm = confirm,
+	.within = within,
 };
 
 #endif /* __aarch64__ */

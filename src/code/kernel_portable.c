@@ -29,27 +29,24 @@ distance(const uint8_t *a, const uint8_t *b, size_t nbytes)
 }
 
 static size_t
-candidates(const HammingColumns *codes, HammingMatch *matches)
+within(const HammingColumns *codes, HammingMatch *matches)
 {
 	size_t nmatches = 0;
 
-	for (size_t i = 0; i < codes->count; i += 8)
+	for (size_t i = 0; i < codes->count; i++)
 	{
-		const size_t end = i + 8 < codes->count ? i + 8 : codes->count;
-		const size_t before = nmatches;
+		uint32_t sum = popcount(load_word(codes->columns[0] + 8 * i, 8) ^ codes->query[0]);
 
-		prefetch_likes_of_eight(codes, i);
-		nmatches = append_candidates(codes, popcount, i, end, matches, nmatches);
-		if (nmatches > before)
-			prefetch_candidate(codes, i);
+		if (i % 8 == 0)
+			prefetch_likes_of_eight(codes, i);
+		for (size_t column = 1; column < codes->ncolumns && sum <= codes->radius; column++)
+			sum += popcount(load_word(codes->columns[column] + 8 * i, 8) ^ codes->query[column]);
+		/* without a branch: write always, count only matches */
+		matches[nmatches].position = (uint16_t) i;
+		matches[nmatches].distance = (uint16_t) sum;
+		nmatches += sum <= codes->radius;
 	}
 	return nmatches;
-}
-
-static size_t
-confirm(const HammingColumns *codes, HammingMatch *candidates, size_t count)
-{
-	return confirm_candidates(codes, popcount, candidates, count);
 }
 
 static bool
@@ -62,6 +59,5 @@ const HammingKernel hamming_kernel_portable = {
 	.name = "portable",
 	.supported = supported,
 	.distance = distance,
-	.candidates = candidates,
-	.confirm = confirm,
+	.within = within,
 };

@@ -34,19 +34,19 @@ typedef struct HammingColumns
 	const uint64_t		 *query;
 	uint32_t			  radius;
 
-	/* columns read of all codes, at least 1; the others only of candidates: near enough in these */
+	/* columns read of all codes, at least 1; the others only of codes near enough in these */
 	size_t first;
 
 	/* where codes are that come later: each line of theirs is prefetched when its like is read */
 	HammingUpcoming upcoming;
 	size_t			stored; /* columns that are where they are stored; the others are copies */
 
-	/* what the caller will read of a candidate: so many bytes at its position; prefetched, too */
+	/* what the caller will read of a match: so many bytes at its position; prefetched, too */
 	const uint8_t *payload;
 	size_t		   payload_bytes;
 } HammingColumns;
 
-/* A code that is near enough: its position, and its distance, as far as it is known. */
+/* A code that is near enough: its position, and its distance. */
 typedef struct HammingMatch
 {
 	uint16_t position;
@@ -67,17 +67,11 @@ typedef struct HammingKernel
 	uint32_t (*distance)(const uint8_t *a, const uint8_t *b, size_t nbytes);
 
 	/*
-	 * Stores the candidates, those codes that differ from the query in at most radius bits of
-	 * the first columns, by ascending positions, and returns how many there are.  There is room
-	 * for count matches and MATCH_ROOM more.  What will be read of candidates is prefetched.
+	 * Stores those codes, by ascending positions, that differ from the query in at most
+	 * radius bits, and returns how many there are.  There is room for count matches and
+	 * MATCH_ROOM more.
 	 */
-	size_t (*candidates)(const HammingColumns *codes, HammingMatch *matches);
-
-	/*
-	 * Keeps those candidates that differ from the query in at most radius bits of all columns,
-	 * and returns how many there are.  If all columns are among the first, these are all.
-	 */
-	size_t (*confirm)(const HammingColumns *codes, HammingMatch *candidates, size_t count);
+	size_t (*within)(const HammingColumns *codes, HammingMatch *matches);
 } HammingKernel;
 
 /* slowest first; "portable" always comes first and is always supported */
@@ -140,9 +134,9 @@ prefetch_likes_of_eight(const HammingColumns *codes, size_t position)
 		prefetch_likes(upcoming_in_column(codes, column), codes->columns[column] + 8 * position);
 }
 
-/* Asks for what will be read of a candidate. */
+/* Asks for what will be read of a code that is near enough in the first columns. */
 static inline __attribute__((always_inline)) void
-prefetch_candidate(const HammingColumns *codes, size_t position)
+prefetch_match(const HammingColumns *codes, size_t position)
 {
 	for (size_t column = codes->first; column < codes->ncolumns && column < codes->first + TOGETHER;
 		 column++)
@@ -151,21 +145,22 @@ prefetch_candidate(const HammingColumns *codes, size_t position)
 }
 
 /*
- * Appends those of the codes from..to-1 that are candidates, one at a time: what is left behind
- * the last whole group, or a group that has some.  Always inlined, here and below, so that the
- * count becomes the caller's instruction for it.
+ * Appends to the matches those codes from..to-1 that are near enough, one at a time: what is
+ * left behind the last whole group, or a group that has some.  Always inlined, so that the count
+ * becomes the caller's instruction for it.
  */
 static inline __attribute__((always_inline)) size_t
-append_candidates(const HammingColumns *codes, uint32_t (*popcount)(uint64_t), size_t from,
-				  size_t to, HammingMatch *matches, size_t nmatches)
+append_matches(const HammingColumns *codes, size_t from, size_t to, HammingMatch *matches,
+			   size_t nmatches)
 {
 	for (size_t i = from; i < to; i++)
 	{
 		uint32_t sum = 0;
 
-		for (size_t column = 0; column < codes->first; column++)
-			sum += popcount(load_word(codes->columns[column] + 8 * i, 8) ^ codes->query[column]);
-		/* without a branch: write always, count only candidates */
+		for (size_t column = 0; column < codes->ncolumns && sum <= codes->radius; column++)
+			sum += (uint32_t) __builtin_popcountll(load_word(codes->columns[column] + 8 * i, 8) ^
+												   codes->query[column]);
+		/* without a branch: write always, count only matches */
 		matches[nmatches].position = (uint16_t) i;
 		matches[nmatches].distance = (uint16_t) sum;
 		nmatches += sum <= codes->radius;
@@ -174,16 +169,16 @@ append_candidates(const HammingColumns *codes, uint32_t (*popcount)(uint64_t), s
 }
 
 /*
- * The "confirm" of all kernels.  Several columns at a time: by ones, each code would end at
- * another, which no CPU can guess.
+ * Keeps those of the candidates, which are near enough in the first columns, that are so in
+ * the others as well.  Several columns at a time: by ones, each code would end at another, which
+ * no CPU can guess.
  */
 static inline __attribute__((always_inline)) size_t
-confirm_candidates(const HammingColumns *codes, uint32_t (*popcount)(uint64_t),
-				   HammingMatch *candidates, size_t count)
+keep_matches(const HammingColumns *codes, HammingMatch *candidates, size_t ncandidates)
 {
 	size_t nmatches = 0;
 
-	for (size_t k = 0; k < count; k++)
+	for (size_t k = 0; k < ncandidates; k++)
 	{
 		const HammingMatch candidate = candidates[k];
 		uint32_t		   sum = candidate.distance;
@@ -194,7 +189,7 @@ confirm_candidates(const HammingColumns *codes, uint32_t (*popcount)(uint64_t),
 				column + TOGETHER < codes->ncolumns ? column + TOGETHER : codes->ncolumns;
 
 			for (; column < end; column++)
-				sum += popcount(
+				sum += (uint32_t) __builtin_popcountll(
 					load_word(codes->columns[column] + 8 * (size_t) candidate.position, 8) ^
 					codes->query[column]);
 		}
@@ -210,21 +205,20 @@ confirm_candidates(const HammingColumns *codes, uint32_t (*popcount)(uint64_t),
 
 /*
  * Adds the distances in one column to the sums of codes from..to-1, which are whole groups, or
- * starts these.  If the column decides, candidates are appended to the matches, whose number is
- * returned.
+ * starts these.  If the column decides, codes that are near enough are appended to the matches,
+ * whose number is returned.
  */
 typedef size_t (*ColumnAdder)(const HammingColumns *codes, size_t column, bool starts, bool decides,
 							  size_t from, size_t to, uint64_t *sums, HammingMatch *matches,
 							  size_t nmatches);
 
 /*
- * The "candidates" of kernels that take a group of codes at a time: column after column, since
+ * The "within" of kernels that take a group of codes at a time: column after column, since
  * memory is fastest when it is read in order.  Inlined, the adder becomes a loop of its own for
  * each case.
  */
 static inline __attribute__((always_inline)) size_t
-candidates_by_columns(ColumnAdder add, uint32_t (*popcount)(uint64_t), size_t group,
-					  const HammingColumns *codes, HammingMatch *matches)
+within_by_columns(ColumnAdder add, size_t group, const HammingColumns *codes, HammingMatch *matches)
 {
 	const size_t whole = codes->count - codes->count % group;
 	const size_t last = codes->first - 1;
@@ -245,7 +239,9 @@ candidates_by_columns(ColumnAdder add, uint32_t (*popcount)(uint64_t), size_t gr
 			n = add(codes, column, false, false, from, to, sums, matches, n);
 		n = add(codes, last, false, true, from, to, sums, matches, n);
 	}
-	return append_candidates(codes, popcount, whole, codes->count, matches, n);
+	if (codes->first < codes->ncolumns)
+		n = keep_matches(codes, matches, n);
+	return append_matches(codes, whole, codes->count, matches, n);
 }
 
 #endif /* UNIFDIAG_KERNELS_H */

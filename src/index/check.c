@@ -182,15 +182,12 @@ inspect_page(void *state, Page page, BlockNumber block,
 static void
 inspect(Inspection *inspection, Relation index)
 {
-	const HammingVisitor visitor = {
-		.state = inspection, .start = start_inspection, .visit = inspect_page};
-
 	inspection->index = index;
 	inspection->nbits = (int) hamming_read_meta(index).nbits;
 	inspection->codes = hamming_layout(HAMMING_CODES, inspection->nbits);
 	inspection->nulls = hamming_layout(HAMMING_NULLS, 0);
 	inspection->code = palloc(BITHASH_BYTES(BITHASH_MAX_BITS));
-	hamming_visit_pages(index, &visitor);
+	hamming_visit_pages(index, start_inspection, inspect_page, inspection);
 }
 
 PG_FUNCTION_INFO_V1(hamming_info);

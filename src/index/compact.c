@@ -87,7 +87,7 @@ can_move(const Compaction *compaction, Holding holding)
 /*
  * Moves what fits from the high page to the low one.  Others may have added to either since
  * we looked; then there may be nothing to do, and the caller looks again.  Locks are taken
- * in the order low, high, metapage; searches, which hold two, take them from low to high as well.
+ * in the order low, high, metapage; nobody else holds two.
  */
 static void
 move_entries(const Compaction *compaction)

@@ -26,25 +26,6 @@
 #define SAMPLE_STEP 128
 #define MIN_SAMPLE 4
 
-/* pages that tell how many columns to read, one of at least so many; and numbers that are tried */
-#define PROBE_PAGES 16
-#define MIN_PROBE_STEP 8
-#define MAX_WIDTHS 7
-
-/* one code in so many that is looked at by itself costs as much as a column of all codes */
-#define CODES_PER_COLUMN 100
-
-/* What is known of a page's codes. */
-typedef struct PageCodes
-{
-	Page		   page; /* if it is to be settled, else NULL */
-	HammingColumns codes;
-	const uint8	 **columns;
-	uint64		  *rest; /* the last column, widened */
-	HammingMatch  *candidates;
-	size_t		   ncandidates;
-} PageCodes;
-
 struct HammingSearch
 {
 	Relation		index;
@@ -64,15 +45,16 @@ struct HammingSearch
 	bool		   complete; /* nothing lies behind these */
 	uint32		   horizon;	 /* rank of the farthest distance that the pass looks at */
 
-	/* the index, and room for codes, all set when their length is known */
+	/* the index, and room for a page's columns, all set when its code length is known */
 	int			  nbits;
 	HammingLayout codes;
 	HammingLayout nulls;
 	int			  ncolumns;
-	int			  first;	/* columns that this pass reads of all codes */
-	uint64		 *words;	/* of the centre */
-	uint8		 *code;		/* one */
-	PageCodes	  pages[2]; /* one that is being visited, and one that is to be settled */
+	uint64		 *words;   /* of the centre */
+	const uint8 **columns; /* of a page */
+	uint64		 *rest;	   /* its last column, widened */
+	HammingMatch *matches;
+	uint8		 *code; /* one */
 };
 
 HammingSearch *
@@ -161,45 +143,72 @@ in_filters(HammingSearch *search, Page page, int entry)
 
 /* Points at a page's columns; the last, if it has no whole words, is widened to such. */
 static void
-find_columns(const HammingSearch *search, PageCodes *codes, Page page, int count,
-			 HammingUpcoming upcoming)
+find_columns(HammingSearch *search, Page page, int count, HammingUpcoming upcoming)
 {
 	const HammingLayout *layout = &search->codes;
 	const uint8			*rest = HammingPageGetRest(page, layout);
 
 	for (int column = 0; column < layout->words; column++)
-		codes->columns[column] = HammingPageGetWords(page, layout, column);
+		search->columns[column] = HammingPageGetWords(page, layout, column);
 	if (layout->rest == 0)
 		return;
 	for (int i = 0; i < count * layout->rest; i += CACHE_LINE)
 		prefetch_likes(upcoming, rest + i);
 	for (int i = 0; i < count; i++)
-		codes->rest[i] = load_word(rest + i * layout->rest, layout->rest);
-	codes->columns[layout->words] = (const uint8 *) codes->rest;
+		search->rest[i] = load_word(rest + i * layout->rest, layout->rest);
+	search->columns[layout->words] = (const uint8 *) search->rest;
 }
 
 /*
- * Those codes of a page that are within a radius as far as the first columns tell, these many.
- * Meanwhile those of other pages are prefetched.
+ * How many columns are read of all codes.  The others are read only of codes that are near enough
+ * in these, one here and one there, which is faster only if hardly any are.  Unrelated codes
+ * differ from the query in half of their bits; but learnt bits are not independent, and so there
+ * must be seven times as many bits as the radius, and a column more.
  */
 static size_t
-find_candidates(const HammingSearch *search, PageCodes *codes, Page page, int count, uint32 radius,
-				int first, HammingUpcoming upcoming)
+columns_to_read(const HammingSearch *search, uint32 radius)
 {
-	codes->codes = (HammingColumns){
-		.columns = codes->columns,
+	return Min(7 * radius / 64 + 1, (size_t) search->ncolumns);
+}
+
+/* The codes of a page that are within a radius.  Meanwhile those of other pages are prefetched. */
+static size_t
+find_within(HammingSearch *search, Page page, int count, uint32 radius, HammingUpcoming upcoming)
+{
+	const HammingLayout *layout = &search->codes;
+	const HammingColumns codes = {
+		.columns = search->columns,
 		.ncolumns = search->ncolumns,
 		.count = count,
 		.query = search->words,
 		.radius = radius,
-		.first = first,
+		.first = columns_to_read(search, radius),
 		.upcoming = upcoming,
-		.stored = search->codes.words,
-		.payload = (const uint8 *) HammingPageGetTids(page, &search->codes),
+		.stored = layout->words,
+		.payload = (const uint8 *) HammingPageGetTids(page, layout),
 		.payload_bytes = sizeof(ItemPointerData),
 	};
-	find_columns(search, codes, page, count, upcoming);
-	return hamming_kernel->candidates(&codes->codes, codes->candidates);
+
+	find_columns(search, page, count, upcoming);
+	return hamming_kernel->within(&codes, search->matches);
+}
+
+static void
+search_codes(HammingSearch *search, Page page, int count, HammingUpcoming upcoming)
+{
+	const uint32 radius = Min(search->nearest.farthest, search->limit);
+	ItemPointer	 tids = HammingPageGetTids(page, &search->codes);
+	size_t		 nmatches;
+
+	hamming_check_lengths(search->nbits, search->center.nbits);
+	nmatches = find_within(search, page, count, radius, upcoming);
+	for (size_t i = 0; i < nmatches; i++)
+	{
+		const HammingMatch match = search->matches[i];
+
+		if (in_filters(search, page, match.position))
+			nearest_add(&search->nearest, match.distance, &tids[match.position]);
+	}
 }
 
 /* Entries that no distance tells apart. */
@@ -215,62 +224,8 @@ search_alike(HammingSearch *search, Page page, const HammingLayout *layout, int 
 	}
 }
 
-/* Takes the codes of a page that are near enough. */
-static inline void
-take_matches(HammingSearch *search, Page page, const HammingMatch *matches, size_t nmatches)
-{
-	ItemPointer tids = HammingPageGetTids(page, &search->codes);
-
-	for (size_t i = 0; i < nmatches; i++)
-	{
-		if (in_filters(search, page, matches[i].position))
-			nearest_add(&search->nearest, matches[i].distance, &tids[matches[i].position]);
-	}
-}
-
-/*
- * Candidates of which more columns have to be read are left until the next page has been visited,
- * as these take their time to come from memory.
- */
-static bool
-settles_later(const HammingSearch *search)
-{
-	return search->first < search->ncolumns;
-}
-
 static void
-settle_page(void *state, Page page)
-{
-	HammingSearch *search = state;
-	PageCodes	  *codes = &search->pages[search->pages[1].page == page];
-
-	if (codes->page != page)
-		return;
-	codes->page = NULL;
-	take_matches(search, page, codes->candidates,
-				 hamming_kernel->confirm(&codes->codes, codes->candidates, codes->ncandidates));
-}
-
-static void
-search_codes(HammingSearch *search, Page page, int count, HammingUpcoming upcoming)
-{
-	const uint32 radius = Min(search->nearest.farthest, search->limit);
-	PageCodes	*codes = &search->pages[search->pages[0].page != NULL];
-	size_t		 n;
-
-	hamming_check_lengths(search->nbits, search->center.nbits);
-	n = find_candidates(search, codes, page, count, radius, search->first, upcoming);
-	if (settles_later(search))
-	{
-		codes->page = page;
-		codes->ncandidates = n;
-	}
-	else
-		take_matches(search, page, codes->candidates, n);
-}
-
-static void
-visit_page(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
+search_page(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
 {
 	HammingSearch *search = state;
 	int			   codes;
@@ -306,17 +261,10 @@ learn_length(HammingSearch *search, int nbits)
 		search->codes = hamming_layout(HAMMING_CODES, nbits);
 		search->ncolumns = (nbytes + 7) / 8;
 		search->words = palloc(sizeof(uint64) * search->ncolumns);
+		search->columns = palloc(sizeof(uint8 *) * search->ncolumns);
+		search->rest = palloc(sizeof(uint64) * search->codes.capacity);
+		search->matches = palloc(sizeof(HammingMatch) * (search->codes.capacity + MATCH_ROOM));
 		search->code = palloc(nbytes);
-		for (int i = 0; i < (int) lengthof(search->pages); i++)
-		{
-			PageCodes *codes = &search->pages[i];
-			const int  capacity = search->codes.capacity;
-
-			codes->page = NULL;
-			codes->columns = palloc(sizeof(uint8 *) * search->ncolumns);
-			codes->rest = palloc(sizeof(uint64) * capacity);
-			codes->candidates = palloc(sizeof(HammingMatch) * (capacity + MATCH_ROOM));
-		}
 	}
 	if (!search->everything && search->center.nbits == nbits)
 	{
@@ -342,16 +290,15 @@ count_distances(void *state, Page page, BlockNumber block, HammingUpcoming upcom
 {
 	HammingSearch  *search = state;
 	HammingNearest *nearest = &search->nearest;
-	PageCodes	   *codes = &search->pages[0];
 	size_t			nmatches;
 
 	hamming_check_page(search->index, page, block, &search->codes, &search->nulls);
-	nmatches = find_candidates(search, codes, page, hamming_page_count(page, HAMMING_CODES),
-							   Min(nearest->farthest, search->limit), search->ncolumns, upcoming);
+	nmatches = find_within(search, page, hamming_page_count(page, HAMMING_CODES),
+						   Min(nearest->farthest, search->limit), upcoming);
 	for (size_t i = 0; i < nmatches; i++)
 	{
-		if (codes->candidates[i].distance <= nearest->farthest)
-			nearest_count(nearest, codes->candidates[i].distance);
+		if (search->matches[i].distance <= nearest->farthest)
+			nearest_count(nearest, search->matches[i].distance);
 	}
 }
 
@@ -364,10 +311,9 @@ count_distances(void *state, Page page, BlockNumber block, HammingUpcoming upcom
 static uint32
 guess_horizon(HammingSearch *search)
 {
-	HammingNearest		*nearest = &search->nearest;
-	const int			 keep = nearest->keep;
-	const double		 share = (double) keep / SAMPLE_STEP;
-	const HammingVisitor visitor = {.state = search, .visit = count_distances};
+	HammingNearest *nearest = &search->nearest;
+	const int		keep = nearest->keep;
+	const double	share = (double) keep / SAMPLE_STEP;
 
 	nearest_start(nearest, rank_of(nearest, NULL_DISTANCE));
 	if (!search->question.ordered || search->everything || search->center.nbits != search->nbits ||
@@ -375,74 +321,9 @@ guess_horizon(HammingSearch *search)
 		return nearest->farthest;
 	/* counting only to so many leaves the horizon as the farthest rank of interest */
 	nearest->keep = (int) (share + 3.0 * sqrt(share)) + 3;
-	hamming_visit_sample(search->index, SAMPLE_STEP, &visitor);
+	hamming_visit_sample(search->index, SAMPLE_STEP, count_distances, search);
 	nearest->keep = keep;
 	return nearest->farthest;
-}
-
-/* How many codes are left if only some first columns are looked at, on some pages. */
-typedef struct Probe
-{
-	HammingSearch *search;
-	uint32		   radius;
-	int			   nwidths;
-	int			   widths[MAX_WIDTHS]; /* numbers of columns */
-	uint64		   left[MAX_WIDTHS];
-	uint64		   codes;
-} Probe;
-
-static void
-probe_page(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
-{
-	Probe		  *probe = state;
-	HammingSearch *search = probe->search;
-	int			   count;
-
-	hamming_check_page(search->index, page, block, &search->codes, &search->nulls);
-	count = hamming_page_count(page, HAMMING_CODES);
-	probe->codes += count;
-	for (int i = 0; i < probe->nwidths; i++)
-		probe->left[i] += find_candidates(search, &search->pages[0], page, count, probe->radius,
-										  probe->widths[i], upcoming);
-}
-
-/*
- * How many columns a pass with that radius reads of all codes.  The others are read only of codes
- * that are near enough in these, one here and one there, which is faster only if few are.  How
- * many are depends on the codes, since learnt bits are not independent, and on the query: some
- * pages tell, if possible such that have just been looked at.
- */
-static int
-choose_columns(HammingSearch *search, uint32 radius)
-{
-	const int			 ncolumns = search->ncolumns;
-	BlockNumber			 step = RelationGetNumberOfBlocks(search->index) / PROBE_PAGES;
-	Probe				 probe = {.search = search, .radius = radius};
-	const HammingVisitor visitor = {.state = &probe, .visit = probe_page};
-	int					 best = ncolumns;
-	double				 least = ncolumns;
-
-	if (ncolumns == 1 || radius >= (uint32) search->nbits || step < MIN_PROBE_STEP ||
-		search->everything || search->center.nbits != search->nbits)
-		return ncolumns;
-	if (step > SAMPLE_STEP)
-		step -= step % SAMPLE_STEP;
-	probe.nwidths = Min(ncolumns - 1, MAX_WIDTHS);
-	for (int i = 0; i < probe.nwidths; i++)
-		probe.widths[i] = (i + 1) * ncolumns / (probe.nwidths + 1);
-	hamming_visit_sample(search->index, step, &visitor);
-	for (int i = 0; i < probe.nwidths; i++)
-	{
-		const double cost =
-			probe.widths[i] + (double) CODES_PER_COLUMN * probe.left[i] / Max(probe.codes, 1);
-
-		if (cost < least)
-		{
-			best = probe.widths[i];
-			least = cost;
-		}
-	}
-	return best;
 }
 
 /* How many entries the next pass keeps: more than the last, but in memory that is allowed. */
@@ -478,7 +359,6 @@ run_pass(HammingSearch *search)
 	HammingNearest *nearest = &search->nearest;
 	HammingMeta		meta = hamming_read_meta(search->index);
 	const bool		first = nearest->keep == 0;
-	HammingVisitor	visitor = {.state = search, .start = start_pass, .visit = visit_page};
 
 	nearest->keep = next_keep(nearest->keep);
 	if (nearest->room < NEAREST_ROOM * nearest->keep)
@@ -494,10 +374,7 @@ run_pass(HammingSearch *search)
 	}
 	learn_length(search, (int) meta.nbits);
 	search->horizon = first ? guess_horizon(search) : rank_of(nearest, NULL_DISTANCE);
-	search->first = choose_columns(search, Min(search->horizon, search->limit));
-	if (settles_later(search))
-		visitor.settle = settle_page;
-	hamming_visit_pages(search->index, &visitor);
+	hamming_visit_pages(search->index, start_pass, search_page, search);
 	nearest_finish(nearest);
 	search->complete =
 		nearest->found < nearest->keep && search->horizon == rank_of(nearest, NULL_DISTANCE);

@@ -38,23 +38,18 @@ extern const uint64 *hamming_search_peek(const HammingSearch *search, int *count
 extern double hamming_search_passes(double rows);
 
 /*
- * What is done with pages of entries.  Each is visited, and settled when the next one has been
- * visited, by when that has come from memory which the visit has prefetched.  All the while it is
- * share-locked.  Of the pages that come next a visit is told where they are, as far as that is
- * known; they are not locked, and may only be prefetched.
+ * Calls visit for each page of entries, and again from the start if entries have moved.  The
+ * pages that come after it are told as far as their places in memory are known; they are not
+ * locked, and may only be prefetched.
  */
-typedef struct HammingVisitor
-{
-	void *state;
-	void (*start)(void *state); /* before the first page, maybe repeatedly; or NULL */
-	void (*visit)(void *state, Page page, BlockNumber block, HammingUpcoming upcoming);
-	void (*settle)(void *state, Page page); /* or NULL */
-} HammingVisitor;
+typedef void (*HammingPageVisitor)(void *state, Page page, BlockNumber block,
+								   HammingUpcoming upcoming);
 
-/* all pages, and again from the start if entries have moved */
-extern void hamming_visit_pages(Relation index, const HammingVisitor *visitor);
+extern void
+hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor visit, void *state);
 
-/* every step-th page, as they are */
-extern void hamming_visit_sample(Relation index, BlockNumber step, const HammingVisitor *visitor);
+/* calls visit for every step-th page of entries, as they are */
+extern void
+hamming_visit_sample(Relation index, BlockNumber step, HammingPageVisitor visit, void *state);
 
 #endif /* UNIFDIAG_SEARCH_H */

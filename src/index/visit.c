@@ -20,9 +20,6 @@
 #include "../compat.h"
 #include "search.h"
 
-/* pages that are visited without looking for interrupts */
-#define MAX_IN_A_ROW 16
-
 /*
  * What a backend remembers of an index; with room for the buffers of so many blocks of it, and
  * of its table.  The server frees it when the index changes, which can only be where locks are
@@ -121,68 +118,43 @@ next_look_ups(HammingMemory *memory, BlockNumber blocks)
 	return due;
 }
 
-/* A block's buffer, pinned, if it is where it was last time; else InvalidBuffer. */
+/* A block's buffer, pinned and share-locked. */
 static Buffer
-pin_from_memory(Relation index, BlockNumber block, const HammingMemory *memory)
+read_block(Relation index, BlockNumber block, HammingMemory *memory, bool look_up)
 {
-	const Buffer buffer = memory->buffers[block];
+	Buffer buffer = memory->buffers[block];
 
-	if (!BufferIsValid(buffer) ||
+	if (!BufferIsValid(buffer) || look_up ||
 		!ReadRecentBuffer(relation_locator(index), MAIN_FORKNUM, block, buffer))
-		return InvalidBuffer;
-	pgstat_count_buffer_read(index);
-	pgstat_count_buffer_hit(index);
+	{
+		buffer = hamming_read(index, block, BUFFER_LOCK_UNLOCK, NULL);
+		memory->buffers[block] = buffer;
+	}
+	else
+	{
+		pgstat_count_buffer_read(index);
+		pgstat_count_buffer_hit(index);
+	}
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	return buffer;
 }
 
-/* Settles a page that has been visited, if there is one, and lets go of it. */
-static void
-settle(const HammingVisitor *visitor, Buffer *visited)
-{
-	if (*visited == InvalidBuffer)
-		return;
-	if (visitor->settle != NULL)
-		visitor->settle(visitor->state, BufferGetPage(*visited));
-	UnlockReleaseBuffer(*visited);
-	*visited = InvalidBuffer;
-}
-
-/*
- * Visits every step-th page.  If it is to be settled it stays locked while the next one is
- * visited, but not while that is looked up or read from disk; and as nothing can interrupt a
- * backend that holds such a lock, we let go of it now and then.
- */
+/* Calls visit for every step-th page of entries, one share lock at a time. */
 static void
 visit_every(Relation index, HammingMemory *memory, BlockNumber blocks, BlockNumber step,
-			LookUps due, const HammingVisitor *visitor)
+			LookUps due, HammingPageVisitor visit, void *state)
 {
-	Buffer visited = InvalidBuffer;
-	int	   in_a_row = 0;
-
 	for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block += step)
 	{
-		const bool look_up = block >= due.first && block < due.end;
-		Buffer	   buffer = look_up ? InvalidBuffer : pin_from_memory(index, block, memory);
-		Page	   page;
+		Buffer buffer;
+		Page   page;
 
-		if (buffer == InvalidBuffer || ++in_a_row == MAX_IN_A_ROW)
-		{
-			settle(visitor, &visited);
-			in_a_row = 0;
-		}
 		CHECK_FOR_INTERRUPTS();
-		if (buffer == InvalidBuffer)
-			memory->buffers[block] = buffer = hamming_read(index, block, BUFFER_LOCK_UNLOCK, NULL);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		buffer = read_block(index, block, memory, block >= due.first && block < due.end);
 		page = BufferGetPage(buffer);
-		visitor->visit(visitor->state, page, block,
-					   upcoming_pages(memory, page, block, step, blocks));
-		settle(visitor, &visited);
-		visited = buffer;
-		if (visitor->settle == NULL)
-			settle(visitor, &visited);
+		visit(state, page, block, upcoming_pages(memory, page, block, step, blocks));
+		UnlockReleaseBuffer(buffer);
 	}
-	settle(visitor, &visited);
 }
 
 /*
@@ -191,7 +163,7 @@ visit_every(Relation index, HammingMemory *memory, BlockNumber blocks, BlockNumb
  * which it does between two moves (but not on a standby server, where moves just arrive).
  */
 void
-hamming_visit_pages(Relation index, const HammingVisitor *visitor)
+hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor visit, void *state)
 {
 	bool waits = false;
 
@@ -201,8 +173,8 @@ hamming_visit_pages(Relation index, const HammingVisitor *visitor)
 		const BlockNumber blocks = RelationGetNumberOfBlocks(index);
 		HammingMemory	 *memory = hamming_memory(index, blocks, 0);
 
-		visitor->start(visitor->state);
-		visit_every(index, memory, blocks, 1, next_look_ups(memory, blocks), visitor);
+		start(state);
+		visit_every(index, memory, blocks, 1, next_look_ups(memory, blocks), visit, state);
 		if (hamming_read_meta(index).moves == moves)
 			break;
 		if (!waits)
@@ -214,10 +186,10 @@ hamming_visit_pages(Relation index, const HammingVisitor *visitor)
 }
 
 void
-hamming_visit_sample(Relation index, BlockNumber step, const HammingVisitor *visitor)
+hamming_visit_sample(Relation index, BlockNumber step, HammingPageVisitor visit, void *state)
 {
 	const BlockNumber blocks = RelationGetNumberOfBlocks(index);
 	const LookUps	  none = {0, 0};
 
-	visit_every(index, hamming_memory(index, blocks, 0), blocks, step, none, visitor);
+	visit_every(index, hamming_memory(index, blocks, 0), blocks, step, none, visit, state);
 }

@@ -95,7 +95,7 @@ stream(const HammingKernel *kernel, const uint64_t *codes, uint64_t query)
 		};
 
 		/* no kernel: read only */
-		result += kernel == NULL ? read(codes + i, count) : kernel->candidates(&columns, matches);
+		result += kernel == NULL ? read(codes + i, count) : kernel->within(&columns, matches);
 	}
 	return result;
 }

@@ -122,9 +122,7 @@ within_agrees(const HammingKernel *kernel, size_t ncolumns, size_t count, size_t
 							 .stored = next_random(&state) % (ncolumns + 1),
 							 .payload = (const uint8_t *) query,
 							 .payload_bytes = next_random(&state) % 8};
-	found = kernel->candidates(&codes, matches);
-	if (codes.first < ncolumns)
-		found = kernel->confirm(&codes, matches, found);
+	found = kernel->within(&codes, matches);
 	for (size_t i = 0; i < count; i++)
 	{
 		uint32_t distance = 0;
