@@ -67,16 +67,15 @@ OBJS = \
 	src/model/tracker_osh.o \
 	src/model/trackers.o \
 	src/table/attach.o \
-	src/table/attachment.o \
-	src/table/collect.o \
-	src/table/column.o \
-	src/table/fold.o \
-	src/table/link.o \
+	src/table/code_column.o \
+	src/table/learn.o \
+	src/table/model_table.o \
+	src/table/ready_model.o \
 	src/table/refresh.o \
 	src/table/sql.o \
 	src/table/trigger.o \
+	src/table/vector_column.o \
 	src/table/walk.o \
-	src/table/walk_rows.o \
 	src/table/worker.o \
 	src/vectors.o
 

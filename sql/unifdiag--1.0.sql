@@ -412,31 +412,27 @@ COMMENT ON FUNCTION sketcher_hash(regclass, double precision[]) IS 'code of the 
 CREATE FUNCTION sketcher_hash_trigger() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION sketcher_hash_trigger()
-	IS 'for triggers BEFORE INSERT OR UPDATE OF vector_column, code_column: makes the code';
-CREATE FUNCTION sketcher_learn_trigger() RETURNS trigger
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION sketcher_learn_trigger()
-	IS 'for triggers AFTER INSERT OR UPDATE OF vector_column: lets the model learn the vector';
+	IS 'for triggers BEFORE INSERT OR UPDATE with the condition sketcher_columns: makes the code';
+-- not STRICT: it tells whether there is anything but NULLs; vectors are of any type with a cast
+CREATE FUNCTION sketcher_columns(model_table regclass, vector "any", code bithash) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_columns(regclass, "any", bithash)
+	IS 'condition of triggers: tells sketcher_hash_trigger its model table and columns';
 
-CREATE FUNCTION sketcher_tie(model regclass, target regclass, pending regclass) RETURNS boolean
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION sketcher_tie(regclass, regclass, regclass)
-	IS 'constraint of model tables: when one is restored, lets it go with its table again';
-
--- not STRICT: dims may be NULL, and a forgotten table or column is an error
+-- not STRICT: some arguments may be NULL, and a forgotten table or column is an error
 CREATE FUNCTION sketcher_attach(target regclass, vector_column name, code_column name, bits integer,
 		tracker text DEFAULT 'opast', rotation text DEFAULT 'unifdiag', stable boolean DEFAULT true,
 		center boolean DEFAULT true, forgetting double precision DEFAULT 1.0, seed bigint DEFAULT 0,
-		dims integer DEFAULT NULL)
+		backfill boolean DEFAULT true, auto_refresh double precision DEFAULT 0.05, dims integer DEFAULT NULL)
 	RETURNS regclass
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION sketcher_attach(regclass, name, name, integer, text, text, boolean, boolean, double precision, bigint, integer)
+COMMENT ON FUNCTION sketcher_attach(regclass, name, name, integer, text, text, boolean, boolean, double precision, bigint, boolean, double precision, integer)
 	IS 'from now on keep codes of a column of vectors, and learn from its rows; returns the model table';
 CREATE FUNCTION sketcher_detach(target regclass, code_column name) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION sketcher_detach(regclass, name)
-	IS 'no longer keep these codes: drops triggers and model table, not the column';
+	IS 'no longer keep these codes: drops trigger and model table, not the column';
 CREATE PROCEDURE sketcher_refresh(target regclass, code_column name, min_drift double precision DEFAULT 0, batch integer DEFAULT 1000)
 	AS 'MODULE_PATHNAME' LANGUAGE C;
 COMMENT ON PROCEDURE sketcher_refresh(regclass, name, double precision, integer)
-	IS 'publish what was learnt, and give rows whose code changes the new one';
+	IS 'learn the rows that are new, publish the model, and give rows whose code changes the new one';

@@ -1,6 +1,6 @@
 /*
  * compat.h
- *		Every difference between the PostgreSQL versions that we support, 14 to 18.
+ *		Every difference between the PostgreSQL versions that we support, 14 to 19.
  *
  * Other files are written for the newest version; this one makes up for what the
  * older ones lack.  No other file looks at PG_VERSION_NUM.
@@ -88,11 +88,31 @@ typedef uint8 Base64Byte;
 typedef char Base64Byte;
 #endif
 
-/* processes are known by another number since 17 */
-#if PG_VERSION_NUM >= 170000
-#define virtual_transaction_process(vxid) ProcNumberGetProc((vxid).procNumber)
+/* 19 lets the caller of this add flags */
+#if PG_VERSION_NUM >= 190000
+#define begin_tidrange_scan(relation, snapshot, first, last) \
+	table_beginscan_tidrange(relation, snapshot, first, last, SO_NONE)
 #else
-#define virtual_transaction_process(vxid) BackendIdGetProc((vxid).backendId)
+#define begin_tidrange_scan(relation, snapshot, first, last) \
+	table_beginscan_tidrange(relation, snapshot, first, last)
+#endif
+
+/*
+ * A background worker connects as a role, which need not be allowed to log in.  Before 17 that
+ * takes a connection without a role, which becomes that role before anything of a user's is
+ * reached, and stays it, as autovacuum does.
+ */
+#if PG_VERSION_NUM >= 170000
+#define connect_as(database, role) \
+	BackgroundWorkerInitializeConnectionByOid(database, role, BGWORKER_BYPASS_ROLELOGINCHECK)
+#else
+#define connect_as(database, role) \
+	do \
+	{ \
+		BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0); \
+		SetUserIdAndSecContext(role, \
+							   SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION); \
+	} while (0)
 #endif
 
 #if PG_VERSION_NUM < 150000

@@ -19,6 +19,7 @@ void
 _PG_init(void)
 {
 	distance_init();
-	collect_init();
+	ready_model_init();
+	worker_init();
 	MarkGUCPrefixReserved("unifdiag");
 }

@@ -101,6 +101,29 @@ vector_read(ArrayType *array)
 	return vector_of(vector.values, vector.dims);
 }
 
+/* The same for what may be none; false if it is not. */
+bool
+vector_try_read(ArrayType *array, Vector *vector)
+{
+	if (ARR_NDIM(array) != 1 || ARR_DIMS(array)[0] > VECTOR_MAX_DIMS || array_contains_nulls(array))
+		return false;
+	vector->dims = ARR_DIMS(array)[0];
+	if (ARR_ELEMTYPE(array) == FLOAT8OID)
+	{
+		const float8 *values = (const float8 *) ARR_DATA_PTR(array);
+
+		for (int i = 0; i < vector->dims; i++)
+		{
+			if (!(fabs(values[i]) <= FLT_MAX))
+				return false;
+		}
+		vector->values = to_single(values, vector->dims);
+	}
+	else
+		vector->values = (const float *) ARR_DATA_PTR(array);
+	return all_finite(vector->values, vector->dims);
+}
+
 /* A vector of these elements, which must be finite. */
 Vector
 vector_of(const float *values, int dims)

@@ -16,6 +16,7 @@ typedef struct Vector
 } Vector;
 
 extern Vector vector_read(ArrayType *array);
+extern bool	  vector_try_read(ArrayType *array, Vector *vector);
 extern Vector vector_of(const float *values, int dims);
 extern void	  vector_check_dims(Vector vector, int model_dims);
 

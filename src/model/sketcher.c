@@ -136,6 +136,16 @@ sketcher_model(Datum datum)
 	return model;
 }
 
+/* How many bits and rows a stored model has, without reading more than its header. */
+void
+sketcher_peek(Datum datum, int *bits, int64 *rows)
+{
+	struct varlena *front = PG_DETOAST_DATUM_SLICE(datum, 0, SKETCHER_HEADER_SIZE);
+
+	Assert(VARSIZE_ANY_EXHDR(front) == SKETCHER_HEADER_SIZE);
+	format_peek(VARDATA_ANY(front), bits, rows);
+}
+
 void
 sketcher_check_rows(const Model *model)
 {

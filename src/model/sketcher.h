@@ -67,6 +67,7 @@ extern Sketcher *sketcher_create(const ModelConfig *config, MemoryContext parent
 extern Sketcher *expanded_sketcher(Datum datum);
 extern Sketcher *sketcher_writable(Datum datum, MemoryContext parent);
 extern Model	*sketcher_model(Datum datum);
+extern void		 sketcher_peek(Datum datum, int *bits, int64 *rows);
 extern void		 sketcher_merge_into(Model *model, Model *other, bool anchored);
 extern void		 sketcher_absorb(Sketcher *sketcher, Model *other, bool anchored);
 extern void		 sketcher_check_rows(const Model *model);
@@ -84,6 +85,8 @@ extern void		hash_plan_prepare(HashPlan **plan, Datum datum, MemoryContext paren
 extern void		hash_plan_free(HashPlan **plan);
 extern BitHash *hash_plan_code(HashPlan *plan, Vector vector);
 
+extern const ModelConfig *hash_plan_config(const HashPlan *plan);
+
 #define SketcherGetDatum(s) EOHPGetRWDatum(&(s)->header)
 #define PG_RETURN_SKETCHER(s) PG_RETURN_DATUM(SketcherGetDatum(s))
 #define PG_GETARG_MODEL(n) sketcher_model(PG_GETARG_DATUM(n))
@@ -93,5 +96,6 @@ extern void	  sketcher_check_size(const ModelConfig *config);
 extern Size	  format_size(const Model *model, const Model *base);
 extern void	  format_write(const Model *model, const Model *base, char *out, Size size);
 extern Model *format_read(const char *data, Size size, Model **base);
+extern void	  format_peek(const char *header, int *bits, int64 *rows);
 
 #endif /* UNIFDIAG_SKETCHER_H */

@@ -19,6 +19,8 @@
 #define MAGIC 0x5544534bU /* "UDSK" */
 #define VERSION 1
 #define CHECKSUM_OFFSET 8
+#define BITS_OFFSET 16
+#define ROWS_OFFSET 40
 
 #define FLAG_STABLE 1
 #define FLAG_CENTER 2
@@ -486,4 +488,17 @@ format_read(const char *data, Size size, Model **base)
 	if (base != NULL)
 		*base = has_base ? format_read(data + expected, size - expected, NULL) : NULL;
 	return model;
+}
+
+/* The numbers of bits and rows, from a header that was checked when it came in. */
+void
+format_peek(const char *header, int *bits, int64 *rows)
+{
+	uint32 stored_bits;
+	uint64 stored_rows;
+
+	memcpy(&stored_bits, header + BITS_OFFSET, sizeof(stored_bits));
+	memcpy(&stored_rows, header + ROWS_OFFSET, sizeof(stored_rows));
+	*bits = (int) pg_ntoh32(stored_bits);
+	*rows = (int64) pg_ntoh64(stored_rows);
 }

@@ -116,6 +116,13 @@ hash_plan_free(HashPlan **plan)
 		MemoryContextDelete(old->context);
 }
 
+/* The options of the plan's model. */
+const ModelConfig *
+hash_plan_config(const HashPlan *plan)
+{
+	return &plan->model->config;
+}
+
 /* The code of a vector, in the current memory context. */
 BitHash *
 hash_plan_code(HashPlan *plan, Vector vector)

@@ -1,268 +1,419 @@
 /*
  * refresh.c
- *		sketcher_refresh: publishes what has been learnt, and lets the codes follow.  And
- *		sketcher_hash with the model that a model table has published.
+ *		sketcher_refresh: learns the rows that are new, publishes the model if that pays, and
+ *		lets the codes follow.
  *
  * The procedure commits as it goes, so what it keeps is in memory that outlives
- * transactions, and no table stays open.
+ * transactions, no table stays open, and everything is looked up again in each.
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "access/table.h"
-#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
-#include "commands/tablecmds.h"
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "pgstat.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
+#include "utils/xid8.h"
 
 #include "../compat.h"
 #include "table.h"
 
-/* Finds what to refresh, with the caller's right to do so. */
-static void
-find_target(FunctionCallInfo fcinfo, Walk *walk)
-{
-	const Oid	schema = extension_schema(fcinfo->flinfo->fn_oid);
-	const char *code_column = NameStr(*PG_GETARG_NAME(1));
-	Relation	target;
+/* how often, and how many milliseconds apart, a refresh tries to get its lock */
+#define LOCK_TRIES 20
+#define LOCK_NAP 50
 
-	walk->target = PG_GETARG_OID(0);
-	target = open_named(walk->target, AccessShareLock);
-	table_check_owner(target);
-	walk->owner = target->rd_rel->relowner;
-	walk->model = link_of_column(target, code_column, schema, &walk->vector);
-	walk->code = get_attnum(walk->target, code_column);
-	walk->code_type = get_atttype(walk->target, walk->code);
-	table_close(target, AccessShareLock);
+/* Only the owner, and only if no policy hides rows from the owner. */
+void
+check_table_owner(Relation target)
+{
+	const Oid owner = target->rd_rel->relowner;
+
+	if (!owns_relation(RelationGetRelid(target), GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(target->rd_rel->relkind),
+					   RelationGetRelationName(target));
+	if (check_enable_rls(RelationGetRelid(target), owner, true) == RLS_ENABLED)
+		ereport(
+			ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			errmsg("row-level security hides rows of table \"%s\" from its owner",
+				   RelationGetRelationName(target)),
+			errhint(
+				"Use ALTER TABLE ... NO FORCE ROW LEVEL SECURITY, or an owner with BYPASSRLS."));
 }
 
-/* The tables made by attach follow their table to its new owner. */
-static void
-follow_owner(const Walk *walk)
+/* What makes the codes of a column that has to be attached, to a model of the same owner. */
+void
+get_code_column(Relation target, AttrNumber code, CodeColumn *column)
 {
-	Attachment attachment;
+	const char *table = RelationGetRelationName(target);
 
-	if (table_owner(walk->model) == walk->owner)
-		return;
-	/* a fold locks both tables as well, in the same order */
-	model_lock(walk->model, LOCK_FOLD, false, true);
-	LockRelationOid(walk->model, AccessExclusiveLock);
-	attachment_read_latest(walk->model, &attachment);
-	LockRelationOid(attachment.pending, AccessExclusiveLock);
-	pending_check_owner(attachment.pending, walk->model);
-	ATExecChangeOwner(walk->model, walk->owner, true, AccessExclusiveLock);
-	ATExecChangeOwner(attachment.pending, walk->owner, true, AccessExclusiveLock);
-	CommandCounterIncrement();
+	if (!find_code_column(target, code, InvalidOid, column))
+		ereport(
+			ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("column \"%s\" of table \"%s\" is not attached",
+				   get_attname(RelationGetRelid(target), code, false), table),
+			errhint("Attach it with sketcher_attach; a partition is attached through its parent."));
+	if (table_owner(column->model) != target->rd_rel->relowner)
+		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("table \"%s\" and its model table \"%s\" have different owners", table,
+					   get_rel_name(column->model)),
+				errhint("Use ALTER TABLE %s OWNER TO %s.", sql_relation(column->model),
+						quote_identifier(GetUserNameFromId(target->rd_rel->relowner, false))));
 }
 
-/* The oldest transaction that has not ended, as a number that is never used again. */
-static int64
-oldest_transaction(void)
+/* The row of a model table, which has to be that of the target. */
+static void
+get_model_row(Relation target, Oid model, ModelRow *row)
+{
+	model_row_get(model, row);
+	if (DatumGetObjectId(ROW_VALUE(row, TARGET)) != RelationGetRelid(target))
+		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("model table \"%s\" is not that of table \"%s\"", get_rel_name(model),
+					   RelationGetRelationName(target)),
+				errdetail("The codes are those of another table's model."),
+				errhint("Refresh or detach that other table's column."));
+}
+
+/* One refresh at a time: a lock on the model table that lasts from transaction to transaction. */
+static void
+lock_model(Refresh *refresh)
+{
+	for (int tries = 0; !ConditionalLockRelationOid(refresh->lock.relId, ShareUpdateExclusiveLock);
+		 tries++)
+	{
+		/* VACUUM has the same lock, for a moment */
+		if (tries == LOCK_TRIES)
+			ereport(ERROR, errcode(ERRCODE_OBJECT_IN_USE),
+					errmsg("model table \"%s\" is in use by another refresh",
+						   get_rel_name(refresh->lock.relId)),
+					errhint("pg_stat_activity shows how far that is."));
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(LOCK_NAP * 1000L);
+	}
+	LockRelationIdForSession(&refresh->lock, ShareUpdateExclusiveLock);
+	refresh->locked = true;
+}
+
+static void
+unlock_model(Refresh *refresh)
+{
+	if (refresh->locked)
+		UnlockRelationIdForSession(&refresh->lock, ShareUpdateExclusiveLock);
+	refresh->locked = false;
+}
+
+/*
+ * Locks the target.  Who drops it, or detaches the column, holds a lock on it and waits for
+ * the one on the model table: so that one is let go of before waiting.
+ */
+static Relation
+lock_target(Refresh *refresh)
+{
+	if (!ConditionalLockRelationOid(refresh->target, RowExclusiveLock))
+	{
+		unlock_model(refresh);
+		LockRelationOid(refresh->target, RowExclusiveLock);
+		if (get_rel_name(refresh->lock.relId) != NULL)
+			lock_model(refresh);
+	}
+	return open_named(refresh->target, NoLock);
+}
+
+/* Finds everything anew, since it may have changed between two transactions. */
+void
+refresh_look_up(Refresh *refresh, Relation target, CodeColumn *column, ModelRow *row)
+{
+	const char *name = RelationGetRelationName(target);
+
+	if (target->rd_rel->relowner != refresh->owner)
+		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("the owner of table \"%s\" has changed while it was refreshed", name));
+	get_code_column(target, refresh->code, column);
+	if (column->model != refresh->lock.relId)
+		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("the model table of table \"%s\" has changed while it was refreshed", name));
+	get_model_row(target, column->model, row);
+	if (!ROW_IS_NULL(row, PUBLISHED))
+	{
+		hash_plan_prepare(&refresh->plan, ROW_VALUE(row, PUBLISHED), refresh->context);
+		check_code_type(target, refresh->code, hash_plan_config(refresh->plan)->bits);
+	}
+}
+
+/*
+ * Takes a step as the owner, in a transaction and memory of its own, with the target locked,
+ * and commits.
+ */
+bool
+refresh_step(Refresh *refresh, bool (*step)(Refresh *, Relation))
+{
+	MemoryContext context =
+		AllocSetContextCreate(refresh->context, "unifdiag refresh", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	SqlUser		  user = become_user(refresh->owner);
+	Relation	  target = lock_target(refresh);
+	bool		  result;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	result = step(refresh, target);
+	PopActiveSnapshot();
+	table_close(target, NoLock);
+	restore_user(user);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	next_transaction();
+	return result;
+}
+
+static uint64
+current_transaction(void)
 {
 	const FullTransactionId next = ReadNextFullTransactionId();
-	const TransactionId		oldest = GetActiveSnapshot()->xmin;
+	const uint64			number = U64FromFullTransactionId(next);
 
-	return (int64) U64FromFullTransactionId(next) -
-		   (int32) (XidFromFullTransactionId(next) - oldest);
+	return number - (uint32) ((TransactionId) number - GetCurrentTransactionId());
 }
 
-/* That transaction, or none if it is too long ago to be compared with, or of another server. */
-static TransactionId
-transaction_since(int64 number)
+/* Notes that the running transaction has written codes: its rows are not new to the model. */
+void
+refresh_note_transaction(Refresh *refresh)
 {
-	const int64 next = (int64) U64FromFullTransactionId(ReadNextFullTransactionId());
-
-	if (number <= 0 || number > next || next - number > PG_INT32_MAX / 2)
-		return InvalidTransactionId;
-	return (TransactionId) number;
+	if (refresh->own_count == refresh->own_room)
+	{
+		refresh->own_room = Max(64, 2 * refresh->own_room);
+		refresh->own = refresh->own == NULL
+						   ? MemoryContextAlloc(refresh->context, sizeof(Datum) * refresh->own_room)
+						   : repalloc_huge(refresh->own, sizeof(Datum) * refresh->own_room);
+	}
+	refresh->own[refresh->own_count++] =
+		FullTransactionIdGetDatum(FullTransactionIdFromU64(current_transaction()));
 }
 
-/* Drift since the last time, 1 if there was none. */
-static double
-drift_of(const Attachment *attachment)
+/* Those that were noted, beside those in the row. */
+Datum
+refresh_transactions(const Refresh *refresh, const ModelRow *row)
 {
-	if (attachment->published == (Datum) 0)
-		return 1.0;
-	return model_drift(sketcher_model(attachment->published), sketcher_model(attachment->learning));
+	ArrayBuildState *state = NULL;
+
+	if (!ROW_IS_NULL(row, REWRITTEN))
+	{
+		Datum *known;
+		bool  *nulls;
+		int	   count;
+
+		deconstruct_array(DatumGetArrayTypeP(ROW_VALUE(row, REWRITTEN)), XID8OID, 8,
+						  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &known, &nulls, &count);
+		for (int i = 0; i < count; i++)
+			state = accumArrayResult(state, known[i], nulls[i], XID8OID, CurrentMemoryContext);
+	}
+	for (int i = 0; i < refresh->own_count; i++)
+		state = accumArrayResult(state, refresh->own[i], false, XID8OID, CurrentMemoryContext);
+	if (state == NULL)
+		return PointerGetDatum(construct_empty_array(XID8OID));
+	return makeArrayResult(state, CurrentMemoryContext);
 }
 
-/* Publishes what has been learnt, if it pays; false if not. */
+/* Marks that codes have to follow the published model, from the first row on. */
+static void
+mark_walk(ModelRow *row)
+{
+	model_row_set(row, MODEL_WALK_TABLE, ObjectIdGetDatum(InvalidOid));
+	model_row_set(row, MODEL_WALK_FILE, ObjectIdGetDatum(InvalidOid));
+	model_row_set(row, MODEL_WALK_PAGE, Int64GetDatum(0));
+	model_row_set(row, MODEL_WALK_SKIPPED, BoolGetDatum(false));
+}
+
+/* What was learnt makes the codes from now on. */
+void
+publish(ModelRow *row)
+{
+	model_row_set(row, MODEL_PUBLISHED, ROW_VALUE(row, LEARNING));
+	model_row_set(row, MODEL_GENERATION,
+				  Int64GetDatum(DatumGetInt64(ROW_VALUE(row, GENERATION)) + 1));
+}
+
+/* Learns, and publishes if it pays; true if there are codes to be changed. */
 static bool
-publish(const Walk *walk, double min_drift)
+learn_and_publish(Refresh *refresh, Relation target)
 {
-	const char *name = get_rel_name(walk->target);
-	Attachment	attachment;
-	int64		rows = 0;
+	CodeColumn	 column;
+	ModelRow	 row;
+	Learning	 learning;
+	const Model *model;
+	double		 drift = 1.0;
+	bool		 pays;
 
-	fold_pending(walk->model, true);
-	attachment_read_latest(walk->model, &attachment);
-	PushActiveSnapshot(GetTransactionSnapshot());
-	if (attachment.learning != (Datum) 0)
-		rows = sketcher_model(attachment.learning)->rows;
-	if (rows < attachment.config.bits)
+	refresh_look_up(refresh, target, &column, &row);
+	learning = learn_rows(&row, &column);
+	model = sketcher_model(ROW_VALUE(&row, LEARNING));
+	if (!ROW_IS_NULL(&row, PUBLISHED))
+		drift = model_drift(sketcher_model(ROW_VALUE(&row, PUBLISHED)), model);
+	pays = model->rows >= model->config.bits && drift >= refresh->min_drift;
+	if (pays)
+		publish(&row);
+	else if (model->rows < model->config.bits)
 		ereport(
-			NOTICE, errmsg("table \"%s\" has no model yet", name),
+			NOTICE, errmsg("table \"%s\" has no model yet", RelationGetRelationName(target)),
 			errdetail("A model of %d bits needs at least as many rows, and has seen " INT64_FORMAT
 					  ".",
-					  attachment.config.bits, rows));
+					  model->config.bits, model->rows));
 	else
-	{
-		const double drift = drift_of(&attachment);
-		const bool	 pays = drift >= min_drift;
-
-		if (pays)
-		{
-			int	  columns[] = {MODEL_PUBLISHED, MODEL_GENERATION, MODEL_WALK_TABLE,
-							   MODEL_WALK_FILE, MODEL_WALK_PAGE,  MODEL_WALK_SINCE};
-			Datum values[] = {attachment.learning,
-							  Int64GetDatum(attachment.generation + 1),
-							  ObjectIdGetDatum(walk->target),
-							  ObjectIdGetDatum(InvalidOid),
-							  Int64GetDatum(0),
-							  Int64GetDatum(oldest_transaction())};
-			bool  nulls[lengthof(columns)] = {false};
-
-			attachment_update(walk->model, &attachment, columns, values, nulls, lengthof(columns));
-		}
-		else
-			ereport(NOTICE, errmsg("nothing to do for table \"%s\": %.4f of the bits would change",
-								   name, drift));
-		PopActiveSnapshot();
-		return pays;
-	}
-	PopActiveSnapshot();
-	return false;
+		ereport(NOTICE, errmsg("table \"%s\": no model is published, since %.4f of the bits would "
+							   "change",
+							   RelationGetRelationName(target), drift));
+	/* rows may have come past the trigger: with a partition, or while it was disabled */
+	if (pays || (learning.missing > learning.skipped && !ROW_IS_NULL(&row, PUBLISHED)))
+		mark_walk(&row);
+	model_row_update(&row, learning.learnt > 0 || pays ? MODEL_PUBLISHED : MODEL_LEARNT,
+					 MODEL_WALK_SKIPPED);
+	return !ROW_IS_NULL(&row, WALK_TABLE);
 }
 
-/* Brings all rows to the published model. */
+/*
+ * Waits for transactions that may have hashed with the model of before; all that come
+ * later see the new one.
+ */
 static void
-walk_rows(Walk *walk, MemoryContext context)
+wait_for_writers(const Refresh *refresh)
 {
-	Attachment attachment;
+	List	 *tables = list_append_unique_oid(leaf_tables(refresh->target), refresh->target);
+	List	 *tags = NIL;
+	ListCell *cell;
 
-	PushActiveSnapshot(GetTransactionSnapshot());
-	attachment_read_latest(walk->model, &attachment);
-	hash_plan_free(&walk->plan);
-	hash_plan_prepare(&walk->plan, attachment.published, context);
-	PopActiveSnapshot();
-	walk->since = transaction_since(attachment.walk_since);
-	walk->writer_count = 0;
-	walk->own_count = 0;
-	walk->skipped = false;
-	walk->pages = walk->pages_done = walk->looked_at = walk->changed = 0;
-	walk_note_writers(walk);
-	walk_commit();
-	walk_all(walk);
-	ereport(NOTICE, errmsg("table \"%s\": " INT64_FORMAT " codes changed",
-						   get_rel_name(walk->target), walk->changed));
+	foreach (cell, tables)
+	{
+		LOCKTAG *tag = palloc(sizeof(LOCKTAG));
+
+		SET_LOCKTAG_RELATION(*tag, MyDatabaseId, lfirst_oid(cell));
+		tags = lappend(tags, tag);
+	}
+	pgstat_report_activity(STATE_RUNNING,
+						   psprintf("sketcher_refresh of %s: waiting for older transactions",
+									sql_relation(refresh->target)));
+	WaitForLockersMultiple(tags, ShareLock, false);
+}
+
+/* Is there a walk that was not finished? */
+static bool
+is_unfinished(Refresh *refresh, Relation target)
+{
+	CodeColumn column;
+	ModelRow   row;
+
+	refresh_look_up(refresh, target, &column, &row);
+	return !ROW_IS_NULL(&row, WALK_TABLE);
+}
+
+/* Lets the codes follow the published model. */
+static void
+change_codes(Refresh *refresh)
+{
+	wait_for_writers(refresh);
+	next_transaction();
+	walk_codes(refresh);
 }
 
 static void
-refresh(Walk *walk, double min_drift, MemoryContext context)
+refresh_locked(Refresh *refresh)
 {
-	Attachment attachment;
+	lock_model(refresh);
+	next_transaction();
+	if (refresh_step(refresh, is_unfinished))
+	{
+		ereport(NOTICE, errmsg("finishing an earlier refresh of table \"%s\"",
+							   get_rel_name(refresh->target)));
+		change_codes(refresh);
+	}
+	if (refresh_step(refresh, learn_and_publish))
+		change_codes(refresh);
+}
 
-	attachment_read_latest(walk->model, &attachment);
-	if (OidIsValid(attachment.walk_table))
+/*
+ * All of a refresh; in SPI that may commit.  The column must be attached, and the caller
+ * have the right.
+ */
+void
+refresh_column(Refresh *refresh, Oid model)
+{
+	refresh->context = CurrentMemoryContext;
+	refresh->lock.relId = model;
+	refresh->lock.dbId = MyDatabaseId;
+	PG_TRY();
 	{
-		ereport(NOTICE,
-				errmsg("finishing an earlier refresh of table \"%s\"", get_rel_name(walk->target)));
-		walk_rows(walk, context);
+		refresh_locked(refresh);
 	}
-	if (publish(walk, min_drift))
+	PG_FINALLY();
 	{
-		walk_commit();
-		walk_rows(walk, context);
+		unlock_model(refresh);
 	}
-	walk_commit();
+	PG_END_TRY();
+	hash_plan_free(&refresh->plan);
+}
+
+/* An argument that has to be there. */
+static void
+check_argument(FunctionCallInfo fcinfo, int number, const char *name)
+{
+	if (PG_ARGISNULL(number))
+		ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s cannot be null", name));
+}
+
+static Refresh
+read_arguments(FunctionCallInfo fcinfo)
+{
+	Refresh refresh = {0};
+
+	check_argument(fcinfo, 0, "target");
+	check_argument(fcinfo, 1, "code_column");
+	check_argument(fcinfo, 2, "min_drift");
+	check_argument(fcinfo, 3, "batch");
+	refresh.target = PG_GETARG_OID(0);
+	refresh.min_drift = PG_GETARG_FLOAT8(2);
+	refresh.batch = PG_GETARG_INT32(3);
+	if (!(refresh.min_drift >= 0.0 && refresh.min_drift <= 1.0))
+		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("min_drift cannot be %g", refresh.min_drift),
+				errdetail("It is a fraction of the bits, 0 to 1."));
+	if (refresh.batch < 1)
+		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("batch cannot be %d", refresh.batch),
+				errdetail("It is a number of rows, at least 1."));
+	return refresh;
 }
 
 PG_FUNCTION_INFO_V1(sketcher_refresh);
 Datum
 sketcher_refresh(PG_FUNCTION_ARGS)
 {
-	const double  min_drift = PG_GETARG_FLOAT8(2);
-	Walk		  walk = {.batch = PG_GETARG_INT32(3)};
-	MemoryContext context;
+	Refresh	   refresh;
+	CodeColumn column;
+	Relation   target;
 
 	if (fcinfo->context == NULL || !IsA(fcinfo->context, CallContext) ||
 		castNode(CallContext, fcinfo->context)->atomic)
 		ereport(ERROR, errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				errmsg("sketcher_refresh cannot run inside a transaction block"),
 				errdetail("It commits as it goes."));
-	if (!(min_drift >= 0.0 && min_drift <= 1.0))
-		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("min_drift cannot be %g", min_drift),
-				errdetail("It is a fraction of the bits, 0 to 1."));
-	if (walk.batch < 1)
-		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("batch cannot be %d", walk.batch),
-				errdetail("It is a number of rows, at least 1."));
-	find_target(fcinfo, &walk);
+	refresh = read_arguments(fcinfo);
+	target = open_named(refresh.target, AccessShareLock);
+	check_table_owner(target);
+	refresh.owner = target->rd_rel->relowner;
+	refresh.code = column_number(target, NameStr(*PG_GETARG_NAME(1)));
+	get_code_column(target, refresh.code, &column);
+	table_close(target, AccessShareLock);
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
-	context = CurrentMemoryContext;
-	if (!model_lock(walk.model, LOCK_REFRESH, true, false))
-		ereport(ERROR, errcode(ERRCODE_OBJECT_IN_USE),
-				errmsg("column \"%s\" of table \"%s\" is being refreshed already",
-					   NameStr(*PG_GETARG_NAME(1)), get_rel_name(walk.target)),
-				errhint("pg_stat_activity shows how far that is."));
-	PG_TRY();
-	{
-		follow_owner(&walk);
-		walk_commit();
-		refresh(&walk, min_drift, context);
-	}
-	PG_FINALLY();
-	{
-		model_unlock(walk.model, LOCK_REFRESH);
-	}
-	PG_END_TRY();
-	hash_plan_free(&walk.plan);
-	/* to clear up behind the models that were replaced */
-	worker_launch(walk.model);
+	refresh_column(&refresh, column.model);
 	SPI_finish();
 	PG_RETURN_VOID();
-}
-
-/* sketcher_hash(model_table, v): with the published model, as this query sees it. */
-PG_FUNCTION_INFO_V1(sketcher_hash_published);
-Datum
-sketcher_hash_published(PG_FUNCTION_ARGS)
-{
-	HashPlan **plan = (HashPlan **) &fcinfo->flinfo->fn_extra;
-	const Oid  oid = PG_GETARG_OID(0);
-	Relation   model;
-	Attachment attachment;
-	AclResult  allowed;
-
-	model = open_named(oid, AccessShareLock);
-	allowed = pg_class_aclcheck(oid, GetUserId(), ACL_SELECT);
-	if (allowed != ACLCHECK_OK)
-		aclcheck_error(allowed, OBJECT_TABLE, RelationGetRelationName(model));
-	if (check_enable_rls(oid, InvalidOid, true) == RLS_ENABLED)
-		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				errmsg("model table \"%s\" has row-level security",
-					   RelationGetRelationName(model)));
-	attachment_read(model, GetActiveSnapshot(), &attachment);
-	if (attachment.published == (Datum) 0)
-		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("model table \"%s\" has not published a model yet",
-					   RelationGetRelationName(model)),
-				errhint("CALL sketcher_refresh when the table has at least %d rows.",
-						attachment.config.bits));
-	hash_plan_prepare(plan, attachment.published, fcinfo->flinfo->fn_mcxt);
-	table_close(model, AccessShareLock);
-	PG_RETURN_POINTER(hash_plan_code(*plan, PG_GETARG_VECTOR(1)));
 }

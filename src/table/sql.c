@@ -1,6 +1,6 @@
 /*
  * sql.c
- *		Runs statements through SPI, as the owner of a table.
+ *		Runs statements through SPI, as the owner of a table, every name qualified.
  */
 #include "postgres.h"
 
@@ -12,15 +12,15 @@
 #include "utils/lsyscache.h"
 
 #include "../compat.h"
-#include "sql.h"
+#include "table.h"
 
 /*
- * What the table's owner has defined (triggers, casts, index expressions) runs with the
- * owner's rights, whoever calls, and leaves nothing behind that would run with the caller's:
- * neither deferred triggers nor settings.  An error ends this by itself.
+ * What the table's owner has defined (triggers, casts, domains, index expressions) runs with
+ * the owner's rights, whoever calls, and leaves nothing behind that would run with the
+ * caller's: neither deferred triggers nor settings.  An error ends this by itself.
  */
 SqlUser
-sql_become(Oid user)
+become_user(Oid user)
 {
 	SqlUser before;
 
@@ -33,7 +33,7 @@ sql_become(Oid user)
 }
 
 void
-sql_become_again(SqlUser before)
+restore_user(SqlUser before)
 {
 	AtEOXact_GUC(false, before.settings);
 	SetUserIdAndSecContext(before.user, before.context);
@@ -43,8 +43,12 @@ sql_become_again(SqlUser before)
 char *
 sql_relation(Oid relation)
 {
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-									  get_rel_name(relation));
+	const char *name = get_rel_name(relation);
+
+	if (name == NULL)
+		ereport(ERROR, errcode(ERRCODE_UNDEFINED_TABLE),
+				errmsg("table with OID %u does not exist", relation));
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
 }
 
 /* Runs a statement; SPI has its result. */
@@ -68,4 +72,16 @@ sql_run(const char *format, ...)
 	if (SPI_execute(statement.data, false, 0) < 0)
 		elog(ERROR, "could not execute: %s", statement.data);
 	pfree(statement.data);
+}
+
+/*
+ * Commits, and goes on in a transaction that sees at each statement what is committed then,
+ * whatever the session's default is: a refresh is made of small changes that stand alone.
+ */
+void
+next_transaction(void)
+{
+	SPI_commit();
+	(void) set_config_option("transaction_isolation", "read committed", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_LOCAL, true, 0, false);
 }

@@ -1,192 +1,202 @@
 /*
  * table.h
- *		Living in a table: a column of codes that triggers and sketcher_refresh keep true.
+ *		Living in a table: a column of codes that a trigger and sketcher_refresh keep true.
  *
- * The model table has one row, with the columns below in this order:
+ * The model table has one row, with the columns below in this order.  Its owner may write
+ * there what he likes, so it is checked each time it is read (model_table.c).
  *
- * published   sketcher   makes all codes; null until enough rows have been learnt
- * learning    sketcher   has learnt all rows that have been folded; null before the first
- * target      regclass   the user's table
- * pending     regclass   the table of what waits to be learnt
- * bits        integer
- * dims        integer    null until the first vector says
- * tracker, rotation, stable, center, forgetting, seed
- *                        the other options of sketcher_new
- * generation  bigint     how often a model was published
- * walk_table  regclass   where a refresh is: the table or partition; null if none is
- * walk_file   oid          unfinished; the table's file, whose change restarts it;
- * walk_page   bigint       the first page that is not done;
- * walk_since  bigint       the oldest transaction when the model was published
+ * target       regclass     the user's table; primary key
+ * published    sketcher     makes all codes; null until enough rows have been learnt
+ * learning     sketcher     has learnt the rows up to `learnt`, and holds the options of
+ *                           sketcher_new; without rows its dimensions mean nothing
+ * dims         integer      of the vectors; null until attach or the first row says
+ * auto_refresh float8       drift from which a refresh in the background publishes; null = never
+ * generation   bigint       how often a model was published
+ * learnt       pg_snapshot  sees the row versions that learning has seen; null = none
+ * server       bigint       the system identifier of the server that took this snapshot
+ * rewritten    xid8[]       transactions since then in which a refresh wrote codes
+ * walk_table   regclass     where a refresh is: the table or partition; null if none is
+ * walk_file    oid            unfinished; the table's file, whose change starts it again;
+ * walk_page    bigint         the first page that is not done;
+ * walk_skipped boolean        whether rows were left out because others held them
  *
- * A row of the pending table is what one transaction has inserted:
- *
- * rows        integer    how many vectors
- * vectors     real[]     rows x dims, or null, and then
- * delta       sketcher   has learnt them
- *
- * src/README.md has the whole picture: who finds what, locks, the order of things.
+ * src/table/README.md has the whole picture: who finds what, who may do what, locks.
  */
 #ifndef UNIFDIAG_TABLE_H
 #define UNIFDIAG_TABLE_H
 
-#include "access/htup.h"
 #include "commands/trigger.h"
 #include "datatype/timestamp.h"
+#include "nodes/execnodes.h"
 #include "nodes/pg_list.h"
-#include "storage/lock.h"
-#include "utils/relcache.h"
+#include "storage/block.h"
+#include "utils/rel.h"
 #include "utils/snapshot.h"
 
+#include "../compat.h"
 #include "../model/sketcher.h"
 
 /* columns of the model table */
 enum
 {
-	MODEL_PUBLISHED = 1,
+	MODEL_TARGET = 1,
+	MODEL_PUBLISHED,
 	MODEL_LEARNING,
-	MODEL_TARGET,
-	MODEL_PENDING,
-	MODEL_BITS,
 	MODEL_DIMS,
-	MODEL_TRACKER,
-	MODEL_ROTATION,
-	MODEL_STABLE,
-	MODEL_CENTER,
-	MODEL_FORGETTING,
-	MODEL_SEED,
+	MODEL_AUTO_REFRESH,
 	MODEL_GENERATION,
+	MODEL_LEARNT,
+	MODEL_SERVER,
+	MODEL_REWRITTEN,
 	MODEL_WALK_TABLE,
 	MODEL_WALK_FILE,
 	MODEL_WALK_PAGE,
-	MODEL_WALK_SINCE,
-	MODEL_COLUMNS = MODEL_WALK_SINCE
+	MODEL_WALK_SKIPPED,
+	MODEL_COLUMNS = MODEL_WALK_SKIPPED
 };
 
-/* columns of the pending table */
-enum
+/* A row of a model table; values by reference are in the memory context it was read into. */
+typedef struct ModelRow
 {
-	PENDING_ROWS = 1,
-	PENDING_VECTORS,
-	PENDING_DELTA,
-	PENDING_COLUMNS = PENDING_DELTA
-};
+	Oid	  model; /* the model table */
+	Datum values[MODEL_COLUMNS];
+	bool  nulls[MODEL_COLUMNS];
+} ModelRow;
 
-/* locks on a model table; src/README.md says in which order they are taken */
-typedef enum ModelLock
+#define ROW_VALUE(row, column) ((row)->values[MODEL_##column - 1])
+#define ROW_IS_NULL(row, column) ((row)->nulls[MODEL_##column - 1])
+
+/* A code column and what belongs to it, as the trigger that makes the codes says. */
+typedef struct CodeColumn
 {
-	LOCK_FOLD = 1,
-	LOCK_WORKER,
-	LOCK_REFRESH,
-	LOCK_PAUSES
-} ModelLock;
+	const char *trigger_name;
+	Oid			function; /* of the trigger */
+	Oid			model;	  /* the model table */
+	AttrNumber	vector;
+	AttrNumber	code;
+} CodeColumn;
 
-/* The row of a model table. */
-typedef struct Attachment
-{
-	Oid			model;
-	Oid			target;
-	Oid			pending;
-	ModelConfig config; /* dims is 0 if it is not known yet */
-	int64		generation;
-	Datum		published; /* as stored, mostly a toast pointer; 0 if null */
-	Datum		learning;
-	Oid			walk_table; /* InvalidOid if there is no walk */
-	Oid			walk_file;
-	int64		walk_page;
-	int64		walk_since;
-	HeapTuple	tuple; /* all of it, to be changed */
-} Attachment;
-
-/* attachment.c: the model table */
-extern Relation open_named(Oid table, LOCKMODE mode);
-extern Oid		extension_schema(Oid function);
-extern Oid		extension_type(Oid schema, const char *name);
-extern bool		is_bithash_type(Oid type);
-extern void		model_check(Relation model);
-extern void		attachment_read(Relation model, Snapshot snapshot, Attachment *attachment);
-extern void		attachment_read_latest(Oid model, Attachment *attachment);
-extern void attachment_update(Oid model, const Attachment *attachment, int *columns, Datum *values,
-							  bool *nulls, int count);
-extern void pending_check(Relation pending);
-extern void pending_check_owner(Oid pending, Oid model);
-extern bool model_lock(Oid model, ModelLock lock, bool session, bool wait);
-extern void model_unlock(Oid model, ModelLock lock);
-extern bool model_is_locked(Oid model, ModelLock lock);
-
-/* link.c: from triggers and columns to model tables */
-extern Oid	link_of_trigger(TriggerData *trigger, bool teaches);
-extern bool link_exists(Relation target, AttrNumber code, Oid schema);
-extern Oid link_of_column(Relation target, const char *code_column, Oid schema, AttrNumber *vector);
-extern List *link_triggers(Relation target, Oid schema, Oid model);
-extern void	 link_record(Oid trigger, Oid model);
-extern void	 link_reset(bool committed);
-extern Oid	 table_owner(Oid table);
-
-/* attach.c */
-extern void table_check_owner(Relation target);
-
-/* column.c: the vector column */
+/* The vector column, and how to read it. */
 typedef struct VectorColumn
 {
-	bool	 by_cast;
-	FmgrInfo cast; /* to real[] */
+	Oid			 owner;	  /* of the table: casts run as him */
+	ExprState	*cast;	  /* to real[], or NULL */
+	ExprContext *context; /* of the cast */
 } VectorColumn;
 
-extern void
-vector_column_init(VectorColumn *column, Oid type, const char *name, MemoryContext context);
-extern Vector vector_column_read(VectorColumn *column, Datum datum);
-
-/* trigger.c: set while a refresh writes codes that it has made itself */
-extern bool codes_are_made;
-
-/* collect.c: what a transaction has inserted */
-extern void collect_init(void);
-extern void collect_row(const Attachment *attachment, Vector vector);
-
-/* fold.c */
-extern int64 pending_due(const ModelConfig *config);
-extern int64 pending_size(Relation pending);
-extern int64 pending_most(const ModelConfig *config);
-extern bool	 fold_pending(Oid model, bool all);
-
-/* worker.c */
-extern void worker_launch(Oid model);
-
-/* walk.c: codes of rows that are there already */
-typedef struct Walk
+/* A published model made ready for hashing. */
+typedef struct ReadyModel
 {
-	/* where and with what */
-	Oid		   target;
-	Oid		   model;
-	Oid		   owner;
-	AttrNumber vector; /* columns of the target; partitions may number them otherwise */
-	AttrNumber code;
-	Oid		   code_type;
-	int		   batch;
-	HashPlan  *plan;
+	Oid		  model; /* the model table */
+	int64	  generation;
+	HashPlan *plan;
+	uint64	  used;
+	bool	  invalid;
+} ReadyModel;
 
-	/* since when: rows of older transactions are seen by the first look */
-	TransactionId		  since;
-	VirtualTransactionId *writers; /* that may have used the model of before */
-	int					  writer_count;
+/* What learn_rows has found. */
+typedef struct Learning
+{
+	int64 learnt;  /* rows */
+	int64 skipped; /* rows that have no vector of the model's kind */
+	int64 missing; /* rows that have a vector and no code */
+} Learning;
 
-	/* the walk's own transactions, in order */
-	TransactionId *own;
-	int			   own_count;
-	int			   own_room;
+/* A refresh; what it keeps from transaction to transaction is in its context. */
+typedef struct Refresh
+{
+	Oid			  target;
+	AttrNumber	  code;
+	Oid			  owner;
+	double		  min_drift;
+	int			  batch; /* rows changed in one transaction */
+	MemoryContext context;
+	LockRelId	  lock; /* on the model table */
+	bool		  locked;
+	HashPlan	 *plan; /* of the published model */
+	Datum		 *own;	/* transactions that have written codes */
+	int			  own_count;
+	int			  own_room;
 
-	/* how it goes */
-	bool		skipped; /* a row that somebody else had locked */
-	int64		pages;
-	int64		pages_done;
-	int64		looked_at;
+	/* how the walk goes */
+	bool		wait;	 /* for those who hold rows; else they are left out */
+	bool		skipped; /* rows were */
+	Oid			end_table;
+	Oid			end_file;
+	BlockNumber end; /* of that table, when the walk came to it */
 	int64		changed;
-	TimestampTz told;
-} Walk;
+	TimestampTz reported;
+} Refresh;
 
-extern List *walk_tables(Oid target);
-extern void	 walk_note_writers(Walk *walk);
-extern void	 walk_all(Walk *walk);
-extern void	 walk_commit(void);
+/* sql.c: statements, as the owner of a table */
+typedef struct SqlUser
+{
+	Oid user;
+	int context;
+	int settings; /* the level of nesting */
+} SqlUser;
+
+extern SqlUser become_user(Oid user);
+extern void	   restore_user(SqlUser before);
+extern char	  *sql_relation(Oid relation);
+extern void	   sql_run(const char *format, ...) pg_attribute_printf(1, 2);
+extern void	   next_transaction(void);
+
+/* code_column.c: from triggers and columns to model tables */
+extern Relation	  open_named(Oid table, LOCKMODE mode);
+extern Oid		  table_owner(Oid table);
+extern bool		  is_type_of(Oid type, PGFunction input);
+extern bool		  trigger_code_column(const Trigger *trigger, CodeColumn *column);
+extern bool		  find_code_column(Relation target, AttrNumber code, Oid model, CodeColumn *column);
+extern AttrNumber column_number(Relation target, const char *name);
+extern void		  check_code_type(Relation relation, AttrNumber number, int bits);
+extern void		  check_not_foreign(const char *name, char kind);
+extern List		 *leaf_tables(Oid target);
+extern CodeColumn column_of_part(Relation part, Oid target, const CodeColumn *column);
+extern bool		  is_part_of(Oid table, Oid target);
+
+/* vector_column.c */
+extern void		  check_vector_type(Oid type, const char *name);
+extern void		  vector_column_init(VectorColumn *column, Relation relation, AttrNumber number);
+extern ArrayType *vector_column_array(VectorColumn *column, Datum datum);
+
+/* model_table.c: the row */
+extern bool				model_row_read(Relation model, Snapshot snapshot, ModelRow *row);
+extern void				model_row_get(Oid model, ModelRow *row);
+pg_noreturn extern void model_row_missing(Relation model);
+extern void				model_row_set(ModelRow *row, int column, Datum value);
+extern void				model_row_set_null(ModelRow *row, int column);
+extern void				model_row_update(ModelRow *row, int first, int last);
+
+/* ready_model.c */
+extern void		   ready_model_init(void);
+extern ReadyModel *ready_model(const ModelRow *row);
+extern bool		   ready_model_holds(const ReadyModel *ready, Oid model, int64 generation);
+
+/* learn.c */
+extern Learning learn_rows(ModelRow *row, const CodeColumn *column);
+
+/* refresh.c */
+extern void	 check_table_owner(Relation target);
+extern void	 get_code_column(Relation target, AttrNumber code, CodeColumn *column);
+extern void	 refresh_look_up(Refresh *refresh, Relation target, CodeColumn *column, ModelRow *row);
+extern bool	 refresh_step(Refresh *refresh, bool (*step)(Refresh *, Relation));
+extern void	 refresh_note_transaction(Refresh *refresh);
+extern Datum refresh_transactions(const Refresh *refresh, const ModelRow *row);
+extern void	 publish(ModelRow *row);
+extern void	 refresh_column(Refresh *refresh, Oid model);
+
+/* walk.c */
+extern void walk_codes(Refresh *refresh);
+
+/* worker.c: refreshes in the background */
+extern void worker_init(void);
+extern void worker_count_row(const CodeColumn *column, int64 threshold);
+extern void worker_want(const CodeColumn *column);
+
+/* functions of SQL that others look for by their address */
+extern PGDLLEXPORT Datum sketcher_in(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum sketcher_columns(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum sketcher_hash_trigger(PG_FUNCTION_ARGS);
 
 #endif /* UNIFDIAG_TABLE_H */

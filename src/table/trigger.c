@@ -1,141 +1,129 @@
 /*
  * trigger.c
- *		The triggers: one makes the code of a row before it is stored, the other notes the
- *		vector of a row that was.
+ *		The trigger that makes the code of a row before it is stored.
  *
- * Both find the columns in the trigger's own list, UPDATE OF vector, code, which follows
- * every rename, and the model table as link.c says.
+ * It fires for every UPDATE, also of other columns: another BEFORE trigger may have changed
+ * the vector.  Its condition says which columns and which model table (code_column.c).
  */
 #include "postgres.h"
 
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/xlog.h"
+#include "catalog/pg_class.h"
 #include "commands/trigger.h"
-#include "fmgr.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
-#include "utils/hsearch.h"
-#include "utils/memutils.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 #include "../compat.h"
 #include "table.h"
 
-bool codes_are_made = false;
-
-/* A published model made ready for hashing, kept as long as the connection. */
-typedef struct ReadyModel
-{
-	Oid		  model;
-	int64	  generation;
-	int		  bits;
-	HashPlan *plan; /* NULL if nothing is published yet */
-} ReadyModel;
-
-static HTAB *ready_models = NULL;
-
-/* What the hash trigger keeps for a statement. */
+/* What the trigger keeps for a statement. */
 typedef struct HashTrigger
 {
-	AttrNumber	 vector;
-	AttrNumber	 code;
-	VectorColumn column;
-	ReadyModel	*ready; /* a later statement may bring it up to date, which is fine */
+	CodeColumn	 column;
+	VectorColumn vector;
+	ReadyModel	*ready;		 /* NULL if nothing is published yet */
+	int64		 generation; /* of that model */
+	int			 dims;		 /* that vectors must have; 0 if that is not known yet */
+	bool		 walking;	 /* a refresh is under way: every row that is written gets its code */
+	bool		 keep;		 /* there is no model to make codes with, and the row brings its own */
+	int64		 threshold;	 /* rows after which to ask for a refresh; 0 = never */
 } HashTrigger;
 
-/* What the learn trigger keeps for a statement. */
-typedef struct LearnTrigger
-{
-	AttrNumber	 vector;
-	VectorColumn column;
-	Attachment	 attachment;
-} LearnTrigger;
-
-static ReadyModel *
-ready_model(Oid model)
-{
-	ReadyModel *ready;
-	Attachment	attachment;
-	Relation	relation;
-	bool		found;
-
-	if (ready_models == NULL)
-	{
-		HASHCTL control = {.keysize = sizeof(Oid), .entrysize = sizeof(ReadyModel)};
-
-		ready_models = hash_create("unifdiag models", 16, &control, HASH_ELEM | HASH_BLOBS);
-	}
-	ready = hash_search(ready_models, &model, HASH_ENTER, &found);
-	if (!found)
-	{
-		ready->generation = -1;
-		ready->plan = NULL;
-	}
-
-	/* the newest, whatever this transaction may see: codes are for others to compare with */
-	relation = table_open(model, AccessShareLock);
-	PushActiveSnapshot(GetLatestSnapshot());
-	attachment_read(relation, GetActiveSnapshot(), &attachment);
-	if (attachment.published == (Datum) 0 || attachment.generation != ready->generation)
-		hash_plan_free(&ready->plan);
-	if (attachment.published != (Datum) 0)
-		hash_plan_prepare(&ready->plan, attachment.published, TopMemoryContext);
-	ready->generation = attachment.generation;
-	ready->bits = attachment.config.bits;
-	PopActiveSnapshot();
-	table_close(relation, AccessShareLock);
-	return ready;
-}
-
 static void
-check_hash_trigger(FunctionCallInfo fcinfo)
+check_trigger(FunctionCallInfo fcinfo, CodeColumn *column)
 {
 	TriggerData *data = (TriggerData *) fcinfo->context;
 
 	if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_BEFORE(data->tg_event) ||
 		!TRIGGER_FIRED_FOR_ROW(data->tg_event) || TRIGGER_FIRED_BY_DELETE(data->tg_event) ||
-		data->tg_trigger->tgnattr != 2)
+		!trigger_code_column(data->tg_trigger, column))
 		ereport(ERROR, errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				errmsg("sketcher_hash_trigger is for triggers BEFORE INSERT OR UPDATE OF "
-					   "vector_column, code_column FOR EACH ROW"));
+				errmsg("sketcher_hash_trigger is for triggers BEFORE INSERT OR UPDATE FOR EACH ROW "
+					   "WHEN (sketcher_columns(model_table, NEW.vector_column, NEW.code_column))"));
 }
 
+/*
+ * The condition proves nothing: everybody can name any table there.  The owner of the model
+ * table agrees if its row has this table as target; otherwise the table's owner must have the
+ * right to read it.
+ */
 static void
-check_learn_trigger(FunctionCallInfo fcinfo)
+check_consent(const TriggerData *data, const ModelRow *row)
 {
-	TriggerData *data = (TriggerData *) fcinfo->context;
+	Relation relation = data->tg_relation;
 
-	if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_AFTER(data->tg_event) ||
-		!TRIGGER_FIRED_FOR_ROW(data->tg_event) || TRIGGER_FIRED_BY_DELETE(data->tg_event) ||
-		data->tg_trigger->tgnattr != 1)
-		ereport(ERROR, errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				errmsg("sketcher_learn_trigger is for triggers AFTER INSERT OR UPDATE OF "
-					   "vector_column FOR EACH ROW"));
+	if (is_part_of(RelationGetRelid(relation), DatumGetObjectId(ROW_VALUE(row, TARGET))) ||
+		pg_class_aclcheck(row->model, relation->rd_rel->relowner, ACL_SELECT) == ACLCHECK_OK)
+		return;
+	ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			errmsg("trigger \"%s\" may not read model table \"%s\"", data->tg_trigger->tgname,
+				   get_rel_name(row->model)),
+			errdetail("The owner of table \"%s\" has not the privilege to.",
+					  RelationGetRelationName(relation)));
 }
 
+/*
+ * Rows to ask for a refresh after: a tenth of those that were learnt, and enough for a first
+ * model.  A model that came here by replication is refreshed where it comes from.
+ */
+static int64
+refresh_threshold(Relation relation, const ModelRow *row)
+{
+	const bool from_elsewhere =
+		SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA && !ROW_IS_NULL(row, SERVER) &&
+		DatumGetInt64(ROW_VALUE(row, SERVER)) != (int64) GetSystemIdentifier();
+	int	  bits;
+	int64 rows;
+
+	if (ROW_IS_NULL(row, AUTO_REFRESH) || from_elsewhere ||
+		relation->rd_rel->relpersistence == RELPERSISTENCE_TEMP ||
+		!is_part_of(RelationGetRelid(relation), DatumGetObjectId(ROW_VALUE(row, TARGET))))
+		return 0;
+	sketcher_peek(ROW_VALUE(row, LEARNING), &bits, &rows);
+	return Max(bits, rows / 10);
+}
+
+/* Reads the model's row: the newest, since codes are for others to compare with. */
 static void
-init_column(VectorColumn *column, Relation relation, AttrNumber number, MemoryContext context)
+read_model(const TriggerData *data, HashTrigger *state)
 {
-	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(relation), number - 1);
+	Relation model = open_named(state->column.model, AccessShareLock);
+	ModelRow row;
 
-	vector_column_init(column, attribute->atttypid, NameStr(attribute->attname), context);
+	PushActiveSnapshot(GetLatestSnapshot());
+	state->ready = NULL;
+	if (!model_row_read(model, GetActiveSnapshot(), &row))
+	{
+		/* a model table that replication has not filled yet */
+		state->keep = SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
+		if (!state->keep)
+			model_row_missing(model);
+	}
+	else
+	{
+		check_consent(data, &row);
+		state->dims = ROW_IS_NULL(&row, DIMS) ? 0 : DatumGetInt32(ROW_VALUE(&row, DIMS));
+		state->walking = !ROW_IS_NULL(&row, WALK_TABLE);
+		state->generation = DatumGetInt64(ROW_VALUE(&row, GENERATION));
+		state->threshold = refresh_threshold(data->tg_relation, &row);
+		if (!ROW_IS_NULL(&row, PUBLISHED))
+		{
+			state->ready = ready_model(&row);
+			check_code_type(data->tg_relation, state->column.code,
+							hash_plan_config(state->ready->plan)->bits);
+		}
+	}
+	PopActiveSnapshot();
+	table_close(model, AccessShareLock);
 }
 
-/* The trigger stores codes past all checks, so it checks what it stores them in. */
-static void
-check_code_column(Relation relation, AttrNumber number, int bits)
-{
-	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(relation), number - 1);
-
-	if (!is_bithash_type(attribute->atttypid) ||
-		(attribute->atttypmod != -1 && attribute->atttypmod != bits))
-		ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
-				errmsg("column \"%s\" has type %s, and the model makes codes of type bithash(%d)",
-					   NameStr(attribute->attname),
-					   format_type_with_typemod(attribute->atttypid, attribute->atttypmod), bits));
-}
-
+/* What is kept for the statement, made at its first row; rights are checked then. */
 static HashTrigger *
 hash_trigger(FunctionCallInfo fcinfo)
 {
@@ -144,32 +132,30 @@ hash_trigger(FunctionCallInfo fcinfo)
 
 	if (state == NULL)
 	{
-		check_hash_trigger(fcinfo);
-		state = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(HashTrigger));
-		state->vector = data->tg_trigger->tgattr[0];
-		state->code = data->tg_trigger->tgattr[1];
-		init_column(&state->column, data->tg_relation, state->vector, fcinfo->flinfo->fn_mcxt);
-		state->ready = ready_model(link_of_trigger(data, false));
-		check_code_column(data->tg_relation, state->code, state->ready->bits);
+		MemoryContext caller = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+
+		state = palloc0(sizeof(HashTrigger));
+		check_trigger(fcinfo, &state->column);
+		check_not_foreign(RelationGetRelationName(data->tg_relation),
+						  data->tg_relation->rd_rel->relkind);
+		vector_column_init(&state->vector, data->tg_relation, state->column.vector);
+		read_model(data, state);
+		MemoryContextSwitchTo(caller);
 		fcinfo->flinfo->fn_extra = state;
 	}
 	return state;
 }
 
-/* Is a column of type varlena the same in both? */
-static bool
-same_value(Datum a, bool a_is_null, Datum b, bool b_is_null)
+/* The code of a vector; other statements may have taken the model's place meanwhile. */
+static Datum
+make_code(const TriggerData *data, HashTrigger *state, Vector vector)
 {
-	const Size size = a_is_null ? 0 : VARSIZE_ANY(DatumGetPointer(a));
-
-	if (a_is_null || b_is_null)
-		return a_is_null && b_is_null;
-	/* mostly it is the stored value itself: to see that, nothing is fetched or decompressed */
-	return (size == VARSIZE_ANY(DatumGetPointer(b)) &&
-			memcmp(DatumGetPointer(a), DatumGetPointer(b), size) == 0) ||
-		   datum_image_eq(a, b, false, -1);
+	if (!ready_model_holds(state->ready, state->column.model, state->generation))
+		read_model(data, state);
+	return PointerGetDatum(hash_plan_code(state->ready->plan, vector));
 }
 
+/* Is a column of type varlena the same in both? */
 static bool
 same_column(TupleTableSlot *a, TupleTableSlot *b, AttrNumber number)
 {
@@ -177,8 +163,15 @@ same_column(TupleTableSlot *a, TupleTableSlot *b, AttrNumber number)
 	bool		b_is_null;
 	const Datum a_value = slot_getattr(a, number, &a_is_null);
 	const Datum b_value = slot_getattr(b, number, &b_is_null);
+	Size		size;
 
-	return same_value(a_value, a_is_null, b_value, b_is_null);
+	if (a_is_null || b_is_null)
+		return a_is_null && b_is_null;
+	/* mostly it is the stored value itself: to see that, nothing is fetched or decompressed */
+	size = VARSIZE_ANY(DatumGetPointer(a_value));
+	return (size == VARSIZE_ANY(DatumGetPointer(b_value)) &&
+			memcmp(DatumGetPointer(a_value), DatumGetPointer(b_value), size) == 0) ||
+		   datum_image_eq(a_value, b_value, false, -1);
 }
 
 /* Does an UPDATE leave the code as it must be?  Then there is nothing to do. */
@@ -188,84 +181,41 @@ code_stays(const HashTrigger *state, const TriggerData *data)
 	TupleTableSlot *old = data->tg_trigslot;
 	TupleTableSlot *new = data->tg_newslot;
 
-	return same_column(old, new, state->vector) &&
-		   (codes_are_made ||
-			(!slot_attisnull(new, state->code) && same_column(old, new, state->code)));
+	return !state->walking && same_column(old, new, state->column.vector) &&
+		   !slot_attisnull(new, state->column.code) && same_column(old, new, state->column.code);
 }
 
 PG_FUNCTION_INFO_V1(sketcher_hash_trigger);
 Datum
 sketcher_hash_trigger(PG_FUNCTION_ARGS)
 {
-	TriggerData *data = (TriggerData *) fcinfo->context;
-	HashTrigger *state = hash_trigger(fcinfo);
-	const bool	 is_update = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
-	HeapTuple	 row = is_update ? data->tg_newtuple : data->tg_trigtuple;
-	Datum		 vector;
-	Datum		 code = (Datum) 0;
-	bool		 is_null;
-	int			 column = state->code;
+	TriggerData	   *data = (TriggerData *) fcinfo->context;
+	HashTrigger	   *state = hash_trigger(fcinfo);
+	const bool		is_update = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
+	HeapTuple		row = is_update ? data->tg_newtuple : data->tg_trigtuple;
+	TupleTableSlot *slot = is_update ? data->tg_newslot : data->tg_trigslot;
+	Datum			datum;
+	Datum			code = (Datum) 0;
+	bool			is_null;
+	int				number = state->column.code;
 
-	if (is_update && code_stays(state, data))
+	if (state->keep || (is_update && code_stays(state, data)))
 		return PointerGetDatum(row);
-	vector =
-		slot_getattr(is_update ? data->tg_newslot : data->tg_trigslot, state->vector, &is_null);
+	datum = slot_getattr(slot, state->column.vector, &is_null);
 	if (!is_null)
 	{
 		/* also before there is a model: what is no vector is refused from the start */
-		const Vector values = vector_column_read(&state->column, vector);
+		const Vector vector = vector_read(vector_column_array(&state->vector, datum));
 
-		is_null = state->ready->plan == NULL;
+		if (state->dims > 0)
+			vector_check_dims(vector, state->dims);
+		is_null = state->ready == NULL;
 		if (!is_null)
-			code = PointerGetDatum(hash_plan_code(state->ready->plan, values));
+			code = make_code(data, state, vector);
+		if (state->threshold > 0 &&
+			!(is_update && same_column(data->tg_trigslot, slot, state->column.vector)))
+			worker_count_row(&state->column, state->threshold);
 	}
 	return PointerGetDatum(heap_modify_tuple_by_cols(row, RelationGetDescr(data->tg_relation), 1,
-													 &column, &code, &is_null));
-}
-
-static LearnTrigger *
-learn_trigger(FunctionCallInfo fcinfo)
-{
-	TriggerData	 *data = (TriggerData *) fcinfo->context;
-	LearnTrigger *state = fcinfo->flinfo->fn_extra;
-
-	if (state == NULL)
-	{
-		MemoryContext caller;
-
-		check_learn_trigger(fcinfo);
-		caller = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
-		state = palloc0(sizeof(LearnTrigger));
-		state->vector = data->tg_trigger->tgattr[0];
-		init_column(&state->column, data->tg_relation, state->vector, fcinfo->flinfo->fn_mcxt);
-		attachment_read_latest(link_of_trigger(data, true), &state->attachment);
-		MemoryContextSwitchTo(caller);
-		fcinfo->flinfo->fn_extra = state;
-	}
-	return state;
-}
-
-PG_FUNCTION_INFO_V1(sketcher_learn_trigger);
-Datum
-sketcher_learn_trigger(PG_FUNCTION_ARGS)
-{
-	TriggerData	 *data = (TriggerData *) fcinfo->context;
-	LearnTrigger *state = learn_trigger(fcinfo);
-	const bool	  is_update = TRIGGER_FIRED_BY_UPDATE(data->tg_event);
-	bool		  is_null;
-	Datum		  vector =
-		slot_getattr(is_update ? data->tg_newslot : data->tg_trigslot, state->vector, &is_null);
-
-	if (is_null)
-		return PointerGetDatum(NULL);
-	if (is_update)
-	{
-		bool  old_is_null;
-		Datum old = slot_getattr(data->tg_trigslot, state->vector, &old_is_null);
-
-		if (same_value(old, old_is_null, vector, is_null))
-			return PointerGetDatum(NULL);
-	}
-	collect_row(&state->attachment, vector_column_read(&state->column, vector));
-	return PointerGetDatum(NULL);
+													 &number, &code, &is_null));
 }

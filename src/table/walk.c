@@ -1,31 +1,31 @@
 /*
  * walk.c
  *		Goes over the rows of a table and gives those whose code is not that of the
- *		published model the right one (walk_rows.c): in which order, from where on, and
- *		until when.
+ *		published model the right one.
  *
- * In batches, with a commit after each; what the rules are, and why a second look is
- * needed, says src/README.md under "Refresh".  Runs in a procedure that may commit.
+ * In batches, with a commit after each.  Between two of them no lock is held that others
+ * could not get past, so everything is looked up again: the column may have been detached,
+ * the model table's row rewritten.
+ *
+ * One pass is enough.  While the walk is marked in the model table's row, the trigger
+ * gives every row that is written its code, and statements that began before have been
+ * waited for.  Rows that others hold are left out in the first pass, and waited for in a
+ * second one, one by one, with nothing else locked.
  */
 #include "postgres.h"
 
-#include "access/sysattr.h"
 #include "access/table.h"
 #include "access/tableam.h"
-#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
-#include "storage/latch.h"
-#include "storage/lmgr.h"
-#include "storage/proc.h"
-#include "storage/procarray.h"
-#include "storage/sinvaladt.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -33,122 +33,125 @@
 #include "utils/timestamp.h"
 
 #include "../compat.h"
-#include "sql.h"
 #include "table.h"
-#include "walk.h"
 
 /* pages a transaction looks at, however few rows it finds to change */
 #define CHUNK_PAGES 1024
 
-/* how long the second look waits for others, and how often it looks */
-#define PATIENCE_MILLISECONDS 10000
-#define NAP_MILLISECONDS 50
-
 /* how often a notice tells how far it is */
 #define NOTICE_MILLISECONDS 10000
 
-/* Commits, and goes on in a transaction that sees what is committed at each statement. */
-void
-walk_commit(void)
+/* One of the target's tables, open for one batch. */
+typedef struct Batch
 {
-	SPI_commit();
-	XactIsoLevel = XACT_READ_COMMITTED;
-}
+	Refresh		 *refresh;
+	Relation	  relation;
+	CodeColumn	  column;
+	VectorColumn  vector;
+	MemoryContext scratch;
+	Datum		 *tids; /* of rows to be changed, and their new codes */
+	Datum		 *codes;
+	bool		 *nulls;
+	int			  count;
+	int			  room;
+} Batch;
 
-/* The tables that have the rows: the target itself, or its partitions by oid. */
-List *
-walk_tables(Oid target)
-{
-	List	 *tables = NIL;
-	List	 *all = find_all_inheritors(target, AccessShareLock, NULL);
-	ListCell *cell;
-
-	if (get_rel_relkind(target) == RELKIND_RELATION)
-		return list_make1_oid(target);
-	foreach (cell, all)
-	{
-		if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_RELATION)
-			tables = lappend_oid(tables, lfirst_oid(cell));
-	}
-	list_sort(tables, list_oid_cmp);
-	return tables;
-}
-
-/* Transactions that hold a lock to write into any of the tables, but for vacuum's. */
-void
-walk_note_writers(Walk *walk)
-{
-	List	 *tables = list_append_unique_oid(walk_tables(walk->target), walk->target);
-	ListCell *cell;
-
-	foreach (cell, tables)
-	{
-		LOCKTAG				  tag;
-		VirtualTransactionId *holders;
-		int					  count;
-
-		SET_LOCKTAG_RELATION(tag, MyDatabaseId, lfirst_oid(cell));
-		holders = GetLockConflicts(&tag, ShareLock, &count);
-		walk->writers = walk->writers == NULL
-							? palloc(sizeof(VirtualTransactionId) * (count + 1))
-							: repalloc(walk->writers, sizeof(VirtualTransactionId) *
-														  (walk->writer_count + count + 1));
-		for (int i = 0; i < count; i++)
-		{
-			PGPROC *process = virtual_transaction_process(holders[i]);
-
-			if (process == NULL || (process->statusFlags & PROC_IN_VACUUM) == 0)
-				walk->writers[walk->writer_count++] = holders[i];
-		}
-		pfree(holders);
-	}
-}
-
-/* Forgets the writers that have ended; are there none left? */
+/* Sets *code to the code that the row should have; false if it has it. */
 static bool
-writers_have_ended(Walk *walk)
+is_stale(Batch *batch, TupleTableSlot *slot, Datum *code, bool *is_null)
 {
-	int left = 0;
+	bool		old_is_null;
+	const Datum old = slot_getattr(slot, batch->column.code, &old_is_null);
+	const Datum datum = slot_getattr(slot, batch->column.vector, is_null);
+	Vector		vector;
 
-	for (int i = 0; i < walk->writer_count; i++)
+	*code = (Datum) 0;
+	if (!*is_null)
 	{
-		if (!VirtualXactLock(walk->writers[i], false))
-			walk->writers[left++] = walk->writers[i];
+		*is_null = !vector_try_read(vector_column_array(&batch->vector, datum), &vector) ||
+				   vector.dims != hash_plan_config(batch->refresh->plan)->dims;
+		if (!*is_null)
+			*code = PointerGetDatum(hash_plan_code(batch->refresh->plan, vector));
 	}
-	walk->writer_count = left;
-	return left == 0;
+	if (*is_null || old_is_null)
+		return *is_null != old_is_null;
+	return !datum_image_eq(old, *code, false, -1);
 }
 
+/* Remembers a row that is locked, and the code that it gets. */
 static void
-save_position(const Walk *walk, Oid table, Oid file, BlockNumber page)
+add_row(Batch *batch, ItemPointer tid, Datum code, bool is_null)
 {
-	Attachment attachment;
-	int		   columns[] = {MODEL_WALK_TABLE, MODEL_WALK_FILE, MODEL_WALK_PAGE};
-	Datum values[] = {ObjectIdGetDatum(table), ObjectIdGetDatum(file), Int64GetDatum((int64) page)};
-	bool  nulls[] = {false, false, false};
+	ItemPointer copy = palloc(sizeof(ItemPointerData));
 
-	model_lock(walk->model, LOCK_FOLD, false, true);
-	attachment_read_latest(walk->model, &attachment);
-	attachment_update(walk->model, &attachment, columns, values, nulls, lengthof(columns));
+	if (batch->count == batch->room)
+	{
+		batch->room *= 2;
+		batch->tids = repalloc_huge(batch->tids, sizeof(Datum) * batch->room);
+		batch->codes = repalloc_huge(batch->codes, sizeof(Datum) * batch->room);
+		batch->nulls = repalloc_huge(batch->nulls, sizeof(bool) * batch->room);
+	}
+	*copy = *tid;
+	batch->tids[batch->count] = PointerGetDatum(copy);
+	batch->codes[batch->count] = is_null ? (Datum) 0 : datumCopy(code, false, -1);
+	batch->nulls[batch->count] = is_null;
+	batch->count++;
 }
 
-/* Tells how far it is: in pg_stat_activity each time, with a notice now and then. */
-static void
-tell(Walk *walk)
+/*
+ * Locks a row that has to be changed, and remembers it.  False if somebody else holds it, and
+ * it is left out or waited for later.  A row that has been changed or deleted meanwhile is
+ * right already, or gone.
+ */
+static bool
+lock_row(Batch *batch, TupleTableSlot *slot, TupleTableSlot *locked, Datum code, bool is_null)
 {
-	char *message =
-		psprintf("sketcher_refresh of %s: " INT64_FORMAT " of " INT64_FORMAT " pages, " INT64_FORMAT
-				 " codes changed",
-				 sql_relation(walk->target), walk->pages_done, walk->pages, walk->changed);
-	const TimestampTz now = GetCurrentTimestamp();
+	const bool		wait = batch->refresh->wait && batch->count == 0;
+	TM_FailureData	failure;
+	const TM_Result result =
+		table_tuple_lock(batch->relation, &slot->tts_tid, GetActiveSnapshot(), locked,
+						 GetCurrentCommandId(false), LockTupleNoKeyExclusive,
+						 wait ? LockWaitBlock : LockWaitSkip, 0, &failure);
 
-	pgstat_report_activity(STATE_RUNNING, message);
-	if (TimestampDifferenceExceeds(walk->told, now, NOTICE_MILLISECONDS))
-	{
-		walk->told = now;
-		ereport(NOTICE, errmsg_internal("%s", message));
-	}
-	pfree(message);
+	if (result == TM_WouldBlock)
+		return false;
+	if (result == TM_Ok)
+		add_row(batch, &slot->tts_tid, code, is_null);
+	return true;
+}
+
+/* Writes the codes; the rows are locked, so this waits for nobody. */
+static void
+write_codes(Batch *batch)
+{
+	const Oid table = RelationGetRelid(batch->relation);
+	const Oid code_type =
+		TupleDescAttr(RelationGetDescr(batch->relation), batch->column.code - 1)->atttypid;
+	Oid	  types[2] = {TIDARRAYOID, get_array_type(code_type)};
+	int	  dims[1] = {batch->count};
+	int	  lower[1] = {1};
+	int16 length;
+	bool  by_value;
+	char  align;
+	Datum values[2];
+	char *query;
+
+	if (batch->count == 0)
+		return;
+	get_typlenbyvalalign(code_type, &length, &by_value, &align);
+	values[0] = PointerGetDatum(construct_array(batch->tids, batch->count, TIDOID,
+												sizeof(ItemPointerData), false, TYPALIGN_SHORT));
+	values[1] = PointerGetDatum(construct_md_array(batch->codes, batch->nulls, 1, dims, lower,
+												   code_type, length, by_value, align));
+	query = psprintf(
+		"UPDATE ONLY %1$s AS target SET %2$s = made.code "
+		"FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS made (tid, code) "
+		"WHERE target.ctid OPERATOR(pg_catalog.=) made.tid",
+		sql_relation(table), quote_identifier(get_attname(table, batch->column.code, false)));
+	if (SPI_execute_with_args(query, 2, types, values, NULL, false, 0) != SPI_OK_UPDATE)
+		elog(ERROR, "could not write codes");
+	batch->refresh->changed += (int64) SPI_processed;
+	refresh_note_transaction(batch->refresh);
 }
 
 /*
@@ -156,141 +159,21 @@ tell(Walk *walk)
  * seen, and writes the codes.  Returns the page to go on with.
  */
 static BlockNumber
-look_at_chunk(WalkTable *table, BlockNumber from, BlockNumber end)
+change_rows(Batch *batch, BlockNumber from, BlockNumber end)
 {
-	Walk		   *walk = table->walk;
-	TupleTableSlot *slot = table_slot_create(table->relation, NULL);
-	TupleTableSlot *locked = table_slot_create(table->relation, NULL);
+	TupleTableSlot *slot = table_slot_create(batch->relation, NULL);
+	TupleTableSlot *locked = table_slot_create(batch->relation, NULL);
 	BlockNumber		page = from;
 	ItemPointerData first;
 	ItemPointerData last;
 	TableScanDesc	scan;
-	MemoryContext	scratch =
-		AllocSetContextCreate(CurrentMemoryContext, "unifdiag walk", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller;
 
 	end = Min(end, from + CHUNK_PAGES);
 	ItemPointerSet(&first, from, FirstOffsetNumber);
 	ItemPointerSet(&last, end - 1, MaxOffsetNumber);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	scan = table_beginscan_tidrange(table->relation, GetActiveSnapshot(), &first, &last);
+	scan = begin_tidrange_scan(batch->relation, GetActiveSnapshot(), &first, &last);
 	while (table_scan_getnextslot_tidrange(scan, ForwardScanDirection, slot))
-	{
-		Datum code;
-		bool  is_null;
-		bool  stale;
-
-		CHECK_FOR_INTERRUPTS();
-		/* a page is looked at as a whole */
-		if (table->count >= walk->batch && ItemPointerGetBlockNumber(&slot->tts_tid) != page)
-		{
-			end = ItemPointerGetBlockNumber(&slot->tts_tid);
-			break;
-		}
-		page = ItemPointerGetBlockNumber(&slot->tts_tid);
-		MemoryContextReset(scratch);
-		caller = MemoryContextSwitchTo(scratch);
-		stale = walk_is_stale(table, slot, &code, &is_null);
-		MemoryContextSwitchTo(caller);
-		if (stale && !walk_take_row(table, slot, locked, GetActiveSnapshot(), code, is_null))
-			walk->skipped = true;
-	}
-	table_endscan(scan);
-	PopActiveSnapshot();
-	ExecDropSingleTupleTableSlot(slot);
-	ExecDropSingleTupleTableSlot(locked);
-	MemoryContextDelete(scratch);
-	walk_write_codes(table);
-	return end;
-}
-
-/* The first look at one table, from a page on: what was there when the model was published. */
-static void
-first_look(Walk *walk, Oid oid, Oid file, BlockNumber from)
-{
-	BlockNumber end = 0;
-
-	for (BlockNumber page = from; page == from || page < end;)
-	{
-		WalkTable table;
-		Oid		  file_now;
-
-		if (!walk_open_table(&table, walk, oid))
-			return;
-		/* rewritten: rows have moved to other pages */
-		file_now = table.relation->rd_rel->relfilenode;
-		if (file_now != file)
-		{
-			page = from = 0;
-			end = 0;
-			file = file_now;
-		}
-		if (end == 0)
-			end = RelationGetNumberOfBlocks(table.relation);
-		if (page < end)
-		{
-			const BlockNumber next = look_at_chunk(&table, page, end);
-
-			walk->pages_done += next - page;
-			page = next;
-			save_position(walk, oid, file, page);
-		}
-		else
-			end = page;
-		table_close(table.relation, NoLock);
-		walk_commit();
-		tell(walk);
-		if (page >= end)
-			return;
-	}
-}
-
-static int
-compare_transactions(const void *a, const void *b)
-{
-	const TransactionId x = *(const TransactionId *) a;
-	const TransactionId y = *(const TransactionId *) b;
-
-	return TransactionIdPrecedes(x, y) ? -1 : TransactionIdPrecedes(y, x) ? 1 : 0;
-}
-
-static bool
-is_own(const Walk *walk, TransactionId transaction)
-{
-	return walk->own_count > 0 && bsearch(&transaction, walk->own, walk->own_count,
-										  sizeof(TransactionId), compare_transactions) != NULL;
-}
-
-/* Did the row come into being after the model was published, and not by this walk? */
-static bool
-is_recent(const Walk *walk, TupleTableSlot *slot)
-{
-	bool				is_null;
-	const TransactionId creator =
-		DatumGetTransactionId(slot_getsysattr(slot, MinTransactionIdAttributeNumber, &is_null));
-
-	if (is_own(walk, creator))
-		return false;
-	return walk->skipped || !TransactionIdIsValid(walk->since) ||
-		   TransactionIdFollowsOrEquals(creator, walk->since);
-}
-
-/*
- * The second look at one table; false if rows that have to be changed are left, because
- * there are too many for a batch, or because others have them.
- */
-static bool
-second_look_at(WalkTable *table, Snapshot snapshot)
-{
-	Walk		   *walk = table->walk;
-	TupleTableSlot *slot = table_slot_create(table->relation, NULL);
-	TupleTableSlot *locked = table_slot_create(table->relation, NULL);
-	TableScanDesc	scan = table_beginscan(table->relation, snapshot, 0, NULL);
-	MemoryContext	scratch =
-		AllocSetContextCreate(CurrentMemoryContext, "unifdiag walk", ALLOCSET_DEFAULT_SIZES);
-	bool complete = true;
-
-	while (table->count < walk->batch && table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		MemoryContext caller;
 		Datum		  code;
@@ -298,118 +181,158 @@ second_look_at(WalkTable *table, Snapshot snapshot)
 		bool		  stale;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!is_recent(walk, slot))
-			continue;
-		MemoryContextReset(scratch);
-		caller = MemoryContextSwitchTo(scratch);
-		stale = walk_is_stale(table, slot, &code, &is_null);
-		MemoryContextSwitchTo(caller);
-		if (stale && !walk_take_row(table, slot, locked, snapshot, code, is_null))
-			complete = false;
-	}
-	table_endscan(scan);
-	ExecDropSingleTupleTableSlot(slot);
-	ExecDropSingleTupleTableSlot(locked);
-	MemoryContextDelete(scratch);
-	return complete && table->count < walk->batch;
-}
-
-/* Looks at all tables in one snapshot; false if something is left to do. */
-static bool
-second_look(Walk *walk)
-{
-	List	 *tables = walk_tables(walk->target);
-	ListCell *cell;
-	bool	  complete = true;
-	Snapshot  snapshot = RegisterSnapshot(GetTransactionSnapshot());
-
-	PushActiveSnapshot(snapshot);
-	foreach (cell, tables)
-	{
-		WalkTable table;
-
-		if (!complete || !walk_open_table(&table, walk, lfirst_oid(cell)))
-			continue;
-		complete = second_look_at(&table, snapshot);
-		walk_write_codes(&table);
-		table_close(table.relation, NoLock);
-	}
-	PopActiveSnapshot();
-	UnregisterSnapshot(snapshot);
-	walk_commit();
-	tell(walk);
-	return complete;
-}
-
-/* Repeats the second look until nothing is left, or patience is at its end. */
-static void
-second_looks(Walk *walk)
-{
-	const TimestampTz start = GetCurrentTimestamp();
-	int64			  changed = -1;
-
-	for (;;)
-	{
-		const bool no_writers = writers_have_ended(walk);
-
-		qsort(walk->own, walk->own_count, sizeof(TransactionId), compare_transactions);
-		if (second_look(walk) && no_writers)
-			return;
-		if (changed != walk->changed)
-			changed = walk->changed;
-		else if (TimestampDifferenceExceeds(start, GetCurrentTimestamp(), PATIENCE_MILLISECONDS))
-			break;
-		else
+		/* a page is looked at as a whole */
+		if (batch->count >= batch->refresh->batch &&
+			ItemPointerGetBlockNumber(&slot->tts_tid) != page)
 		{
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 NAP_MILLISECONDS, PG_WAIT_EXTENSION);
-			ResetLatch(MyLatch);
-			CHECK_FOR_INTERRUPTS();
+			end = ItemPointerGetBlockNumber(&slot->tts_tid);
+			break;
+		}
+		page = ItemPointerGetBlockNumber(&slot->tts_tid);
+		MemoryContextReset(batch->scratch);
+		caller = MemoryContextSwitchTo(batch->scratch);
+		stale = is_stale(batch, slot, &code, &is_null);
+		MemoryContextSwitchTo(caller);
+		if (stale && !lock_row(batch, slot, locked, code, is_null))
+		{
+			/* to be waited for in the next batch, which starts with nothing locked */
+			if (batch->refresh->wait)
+			{
+				end = page;
+				break;
+			}
+			batch->refresh->skipped = true;
 		}
 	}
-	ereport(WARNING,
-			errmsg("some codes of table \"%s\" may still be those of the previous model",
-				   get_rel_name(walk->target)),
-			errdetail("Transactions that began before this refresh have not ended."),
-			errhint("Call sketcher_refresh again when they have."));
+	table_endscan(scan);
+	PopActiveSnapshot();
+	ExecDropSingleTupleTableSlot(slot);
+	ExecDropSingleTupleTableSlot(locked);
+	write_codes(batch);
+	return end;
 }
 
-/* All rows, from where the model table says that an earlier walk has stopped. */
-void
-walk_all(Walk *walk)
+/* Tells how far it is: in pg_stat_activity each time, with a notice now and then. */
+static void
+report_progress(Refresh *refresh, Oid table, BlockNumber page, BlockNumber end)
 {
-	Attachment attachment;
+	const TimestampTz now = GetCurrentTimestamp();
+	char			 *message = psprintf(
+					"sketcher_refresh of %s: page %u of %u of table \"%s\", " INT64_FORMAT " codes changed",
+					sql_relation(refresh->target), page, end, get_rel_name(table), refresh->changed);
+
+	pgstat_report_activity(STATE_RUNNING, message);
+	if (TimestampDifferenceExceeds(refresh->reported, now, NOTICE_MILLISECONDS))
+	{
+		refresh->reported = now;
+		ereport(NOTICE, errmsg_internal("%s", message));
+	}
+	pfree(message);
+}
+
+/* Changes a batch of rows of one table, and stores the position; false if it is done. */
+static bool
+walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Oid table)
+{
+	Batch batch = {
+		.refresh = refresh, .relation = try_table_open(table, RowExclusiveLock), .room = 1024};
+	Oid			file;
+	BlockNumber page = 0;
+
+	if (batch.relation == NULL)
+		return false;
+	/* a table that was rewritten has its rows on other pages */
+	file = batch.relation->rd_rel->relfilenode;
+	if (DatumGetObjectId(ROW_VALUE(row, WALK_TABLE)) == table &&
+		DatumGetObjectId(ROW_VALUE(row, WALK_FILE)) == file)
+		page = (BlockNumber) DatumGetInt64(ROW_VALUE(row, WALK_PAGE));
+	/* what is appended later has its code */
+	if (refresh->end_table != table || refresh->end_file != file)
+	{
+		refresh->end = RelationGetNumberOfBlocks(batch.relation);
+		refresh->end_table = table;
+		refresh->end_file = file;
+	}
+	if (page < refresh->end)
+	{
+		batch.column = column_of_part(batch.relation, refresh->target, column);
+		vector_column_init(&batch.vector, batch.relation, batch.column.vector);
+		batch.scratch =
+			AllocSetContextCreate(CurrentMemoryContext, "unifdiag walk", ALLOCSET_DEFAULT_SIZES);
+		batch.tids = palloc(sizeof(Datum) * batch.room);
+		batch.codes = palloc(sizeof(Datum) * batch.room);
+		batch.nulls = palloc(sizeof(bool) * batch.room);
+		page = change_rows(&batch, page, refresh->end);
+		model_row_set(row, MODEL_WALK_TABLE, ObjectIdGetDatum(table));
+		model_row_set(row, MODEL_WALK_FILE, ObjectIdGetDatum(file));
+		model_row_set(row, MODEL_WALK_PAGE, Int64GetDatum((int64) page));
+		model_row_set(row, MODEL_WALK_SKIPPED,
+					  BoolGetDatum(refresh->skipped || DatumGetBool(ROW_VALUE(row, WALK_SKIPPED))));
+		model_row_update(row, MODEL_WALK_TABLE, MODEL_WALK_SKIPPED);
+		report_progress(refresh, table, page, refresh->end);
+		table_close(batch.relation, NoLock);
+		return true;
+	}
+	table_close(batch.relation, NoLock);
+	return false;
+}
+
+/*
+ * The end of a pass: the mark goes if no row was left out.  Otherwise another pass begins,
+ * which waits for those who hold rows.
+ */
+static bool
+end_pass(Refresh *refresh, ModelRow *row)
+{
+	if (DatumGetBool(ROW_VALUE(row, WALK_SKIPPED)))
+	{
+		model_row_set(row, MODEL_WALK_TABLE, ObjectIdGetDatum(InvalidOid));
+		model_row_set(row, MODEL_WALK_SKIPPED, BoolGetDatum(false));
+		refresh->skipped = false;
+		refresh->wait = true;
+		refresh->end_table = InvalidOid;
+		model_row_update(row, MODEL_WALK_TABLE, MODEL_WALK_SKIPPED);
+		return false;
+	}
+	model_row_set(row, MODEL_REWRITTEN, refresh_transactions(refresh, row));
+	for (int column = MODEL_WALK_TABLE; column <= MODEL_WALK_SKIPPED; column++)
+		model_row_set_null(row, column);
+	model_row_update(row, MODEL_REWRITTEN, MODEL_WALK_SKIPPED);
+	return true;
+}
+
+/* One batch, or the end of a pass; true if all is done. */
+static bool
+walk_step(Refresh *refresh, Relation target)
+{
+	CodeColumn column;
+	ModelRow   row;
 	List	  *tables;
 	ListCell  *cell;
-	int		   columns[] = {MODEL_WALK_TABLE, MODEL_WALK_FILE, MODEL_WALK_PAGE, MODEL_WALK_SINCE};
-	Datum	   values[lengthof(columns)] = {0};
-	bool	   nulls[] = {true, true, true, true};
 
-	attachment_read_latest(walk->model, &attachment);
-	tables = walk_tables(walk->target);
+	refresh_look_up(refresh, target, &column, &row);
+	if (ROW_IS_NULL(&row, WALK_TABLE))
+		return true;
+	tables = leaf_tables(refresh->target);
 	foreach (cell, tables)
 	{
-		Relation table = try_table_open(lfirst_oid(cell), AccessShareLock);
-
-		if (table == NULL)
-			continue;
-		walk->pages += RelationGetNumberOfBlocks(table);
-		table_close(table, AccessShareLock);
+		if (lfirst_oid(cell) >= DatumGetObjectId(ROW_VALUE(&row, WALK_TABLE)) &&
+			walk_table(refresh, &column, &row, lfirst_oid(cell)))
+			return false;
 	}
-	walk_commit();
-	walk->told = GetCurrentTimestamp();
-	foreach (cell, tables)
-	{
-		const Oid table = lfirst_oid(cell);
+	return end_pass(refresh, &row);
+}
 
-		if (!OidIsValid(attachment.walk_file) || table > attachment.walk_table)
-			first_look(walk, table, InvalidOid, 0);
-		else if (table == attachment.walk_table)
-			first_look(walk, table, attachment.walk_file, (BlockNumber) attachment.walk_page);
-	}
-	second_looks(walk);
-	model_lock(walk->model, LOCK_FOLD, false, true);
-	attachment_read_latest(walk->model, &attachment);
-	attachment_update(walk->model, &attachment, columns, values, nulls, lengthof(columns));
-	walk_commit();
+/* Brings all rows to the published model, from where the mark says. */
+void
+walk_codes(Refresh *refresh)
+{
+	refresh->skipped = refresh->wait = false;
+	refresh->end_table = InvalidOid;
+	refresh->changed = 0;
+	refresh->reported = GetCurrentTimestamp();
+	while (!refresh_step(refresh, walk_step))
+		;
+	ereport(NOTICE, errmsg("table \"%s\": " INT64_FORMAT " codes changed",
+						   get_rel_name(refresh->target), refresh->changed));
 }

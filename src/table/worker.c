@@ -1,284 +1,278 @@
 /*
  * worker.c
- *		The background worker that learns what has been committed, and clears up after it.
+ *		Refreshes in the background.  A connection counts the rows that its triggers have
+ *		hashed; when they are enough, the commit starts a background worker, which refreshes
+ *		the column as the table's owner, and exits.
  *
- * Started by a writer that finds enough pending; one at a time for a model table.  It works
- * until little is left, stays a moment for more to come, and leaves.
+ * One worker runs in a database at a time.  If there is one, or none to be had, nothing is
+ * lost: the next commit of the connection asks again, and anybody can call sketcher_refresh.
  */
 #include "postgres.h"
 
 #include "access/table.h"
 #include "access/xact.h"
-#include "commands/vacuum.h"
+#include "executor/spi.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
-#include "nodes/parsenodes.h"
-#include "nodes/value.h"
-#include "parser/parse_node.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lmgr.h"
-#include "storage/proc.h"
-#include "storage/procarray.h"
 #include "tcop/tcopprot.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
+#include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "../compat.h"
 #include "table.h"
 
-/* it looks this often whether something is due, and leaves after so many looks in vain */
-#define NAP_MILLISECONDS 5
-#define MOST_NAPS 200
-
-/* after so many it gives back the room that is not needed any longer */
-#define NAPS_TO_TRUNCATE 20
-
-/* how often, a millisecond apart, it tries to lock a table to truncate it */
-#define TRUNCATE_TRIES 5
-
-/* what was deleted so long ago, and cannot be removed, is held by an old transaction */
-#define HOPE_MILLISECONDS 1000
-
 /* a connection asks for a worker at most this often */
-#define LAUNCH_MILLISECONDS 1000
+#define ASK_MILLISECONDS 1000
 
+/* how often, and how many milliseconds apart, a worker tries to be the only one */
+#define LOCK_TRIES 20
+#define LOCK_NAP 10
+
+/* rows that a refresh changes in one transaction */
+#define WORKER_BATCH 1000
+
+/* model tables that a connection counts rows for */
+#define MOST_COUNTS 8
+
+typedef struct Count
+{
+	Oid	  model;
+	Oid	  lock; /* what a worker locks to be the only one: the trigger function's oid */
+	int64 rows;
+	int64 threshold;
+} Count;
+
+/* What a worker is told. */
 typedef struct WorkerArguments
 {
 	Oid database;
+	Oid owner;
 	Oid model;
+	Oid lock;
 } WorkerArguments;
-
-/* How things stand. */
-typedef struct Learner
-{
-	Oid			  model;
-	Oid			  pending;	 /* InvalidOid if the tables have been dropped */
-	bool		  oversized; /* the pending table is larger than it should be */
-	bool		  helps;	 /* would be smaller if writers made pauses, and they do */
-	TransactionId mark;		 /* a fold, and when it was; to see whether vacuum gets on */
-	TimestampTz	  mark_time;
-} Learner;
 
 StaticAssertDecl(sizeof(WorkerArguments) <= BGW_EXTRALEN, "arguments fit");
 
+static Count		   counts[MOST_COUNTS];
+static bool			   in_worker = false;
+static WorkerArguments wanted; /* model: InvalidOid if none is wanted */
+
 extern PGDLLEXPORT void unifdiag_worker_main(Datum argument);
 
-/*
- * Asks for a worker.  Called when a transaction has just been committed, so it must not
- * fail: if there is no room for a worker, there will be a next time.
- */
-void
-worker_launch(Oid model)
+/* The place to count a model table's rows; the one with the fewest gives way. */
+static Count *
+count_of(Oid model, int64 threshold)
 {
-	static Oid		   last_model = InvalidOid;
-	static TimestampTz last_time = 0;
-	const TimestampTz  now = GetCurrentTimestamp();
-	BackgroundWorker   worker = {0};
-	WorkerArguments	   arguments = {.database = MyDatabaseId, .model = model};
+	Count *fewest = &counts[0];
+	uint64 random;
 
-	if (last_model == model && !TimestampDifferenceExceeds(last_time, now, LAUNCH_MILLISECONDS))
-		return;
-	last_model = model;
-	last_time = now;
+	for (int i = 0; i < MOST_COUNTS; i++)
+	{
+		if (counts[i].model == model)
+			return &counts[i];
+		if (counts[i].rows < fewest->rows)
+			fewest = &counts[i];
+	}
+	/* many short connections ask as often as one that stays: each starts somewhere */
+	if (!pg_strong_random(&random, sizeof(random)))
+		random = 0;
+	fewest->model = model;
+	fewest->rows = (int64) (random % (uint64) threshold);
+	return fewest;
+}
+
+/* Counts a row that was hashed; after so many it is time for a refresh. */
+void
+worker_count_row(const CodeColumn *column, int64 threshold)
+{
+	Count *count = count_of(column->model, threshold);
+
+	count->lock = column->function;
+	count->threshold = threshold;
+	count->rows++;
+}
+
+/* Asks for a refresh at the next commit, however few rows were hashed. */
+void
+worker_want(const CodeColumn *column)
+{
+	Count *count = count_of(column->model, 1);
+
+	count->lock = column->function;
+	count->threshold = 1;
+	count->rows = 1;
+}
+
+/*
+ * Finds out, before the commit, while errors do no harm, whether a worker is wanted.  The
+ * lock says that none is running, nor about to be started by somebody else.
+ */
+static void
+choose(void)
+{
+	static TimestampTz last = 0;
+
+	wanted.model = InvalidOid;
+	for (int i = 0; i < MOST_COUNTS && !in_worker; i++)
+	{
+		Count			 *count = &counts[i];
+		const TimestampTz now = GetCurrentTimestamp();
+
+		if (!OidIsValid(count->model) || count->rows < count->threshold)
+			continue;
+		if (get_rel_name(count->model) == NULL)
+			count->model = InvalidOid;
+		else if (TimestampDifferenceExceeds(last, now, ASK_MILLISECONDS) &&
+				 ConditionalLockRelationOid(count->lock, ShareUpdateExclusiveLock))
+		{
+			wanted.database = MyDatabaseId;
+			wanted.owner = table_owner(count->model);
+			wanted.model = count->model;
+			wanted.lock = count->lock;
+			count->rows = 0;
+			last = now;
+			return;
+		}
+	}
+}
+
+/* Starts a worker.  The transaction has been committed, so nothing in here may fail. */
+static void
+launch(void)
+{
+	BackgroundWorker worker = {0};
+
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
 	strlcpy(worker.bgw_library_name, "unifdiag", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "unifdiag_worker_main", sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, "unifdiag learner", sizeof(worker.bgw_name));
-	strlcpy(worker.bgw_type, "unifdiag learner", sizeof(worker.bgw_type));
-	memcpy(worker.bgw_extra, &arguments, sizeof(arguments));
-	RegisterDynamicBackgroundWorker(&worker, NULL);
+	strlcpy(worker.bgw_name, "unifdiag refresh", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, "unifdiag refresh", sizeof(worker.bgw_type));
+	memcpy(worker.bgw_extra, &wanted, sizeof(wanted));
+	(void) RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
-/* VACUUM; truncating takes a lock that writers have to wait for, a moment. */
 static void
-vacuum_table(Oid table, bool truncate)
+at_transaction(XactEvent event, void *argument pg_attribute_unused())
 {
-	MemoryContext context =
-		AllocSetContextCreate(TopMemoryContext, "unifdiag vacuum", ALLOCSET_DEFAULT_SIZES);
-	VacuumStmt *statement;
-	char	   *name;
-
-	StartTransactionCommand();
-	/* where vacuum keeps what outlives its transactions; so must what it is told */
-	PortalContext = context;
-	MemoryContextSwitchTo(context);
-	name = get_rel_name(table);
-	if (name != NULL)
+	switch (event)
 	{
-		statement = makeNode(VacuumStmt);
-		statement->is_vacuumcmd = true;
-		statement->options =
-			list_make1(makeDefElem("truncate", (Node *) makeString(truncate ? "on" : "off"), -1));
-		statement->rels = list_make1(makeVacuumRelation(
-			makeRangeVar(get_namespace_name(get_rel_namespace(table)), name, -1), table, NIL));
-		PushActiveSnapshot(GetTransactionSnapshot());
-		ExecVacuum(make_parsestate(NULL), statement, true);
-	}
-	CommitTransactionCommand();
-	PortalContext = NULL;
-	MemoryContextDelete(context);
-}
-
-/*
- * Truncates a table that has just been vacuumed, if the lock for that is to be had soon:
- * vacuum would try for seconds.
- */
-static void
-truncate_table(Oid table)
-{
-	LOCKTAG tag;
-
-	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
-	for (int tries = 0; tries < TRUNCATE_TRIES; tries++)
-	{
-		bool locked;
-
-		/* a lock that standbys are told of needs a transaction */
-		StartTransactionCommand();
-		locked = LockAcquire(&tag, AccessExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
-		CommitTransactionCommand();
-		if (locked)
-		{
-			vacuum_table(table, true);
-			LockRelease(&tag, AccessExclusiveLock, true);
-			return;
-		}
-		pg_usleep(1000);
+		case XACT_EVENT_PRE_COMMIT:
+			choose();
+			break;
+		case XACT_EVENT_COMMIT:
+			if (OidIsValid(wanted.model))
+				launch();
+			wanted.model = InvalidOid;
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+			wanted.model = InvalidOid;
+			break;
+		default:
+			break;
 	}
 }
 
-/* Notes how large the pending table is, and whether what was deleted there can be removed. */
-static void
-look_at_pending(Learner *learner, const Attachment *attachment)
+void
+worker_init(void)
 {
-	Relation		  pending = table_open(attachment->pending, AccessShareLock);
-	const TimestampTz now = GetCurrentTimestamp();
-
-	learner->pending = attachment->pending;
-	learner->oversized = pending_size(pending) > pending_most(&attachment->config);
-	if (!TransactionIdIsValid(learner->mark) ||
-		TransactionIdPrecedes(learner->mark, GetOldestNonRemovableTransactionId(pending)))
-	{
-		learner->mark = GetCurrentTransactionIdIfAny();
-		learner->mark_time = now;
-	}
-	table_close(pending, NoLock);
+	RegisterXactCallback(at_transaction, NULL);
 }
 
-/* Learns what is pending, all or if it is due, in a transaction. */
+/* Is this the only worker?  It stays so until it exits. */
 static bool
-fold_once(Learner *learner, bool all)
+become_only_worker(Oid oid)
 {
-	bool folded = false;
+	LockRelId lock = {.relId = oid, .dbId = MyDatabaseId};
 
-	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	learner->pending = InvalidOid;
-	/* it may have been dropped, and with the locks it is not any more */
-	model_lock(learner->model, LOCK_FOLD, false, true);
-	LockRelationOid(learner->model, RowExclusiveLock);
-	if (get_rel_name(learner->model) != NULL)
+	for (int tries = 0; tries < LOCK_TRIES; tries++)
 	{
-		Attachment attachment;
-
-		attachment_read_latest(learner->model, &attachment);
-		folded = fold_pending(learner->model, all);
-		look_at_pending(learner, &attachment);
+		/* who has started us may still be about to commit */
+		if (ConditionalLockRelationOid(oid, ShareUpdateExclusiveLock))
+		{
+			LockRelationIdForSession(&lock, ShareUpdateExclusiveLock);
+			return true;
+		}
+		pg_usleep(LOCK_NAP * 1000L);
 	}
-	PopActiveSnapshot();
-	CommitTransactionCommand();
-	return folded;
+	return false;
 }
 
-/*
- * Lets writers know whether pauses help.  They do not if an old transaction keeps vacuum
- * from removing anything: the pending table will grow then, however slow they are.
- */
-static void
-ask_for_pauses(Learner *learner)
+/* Finds the column that belongs to a model table; false if there is none any more. */
+static bool
+find_work(const WorkerArguments *arguments, Refresh *refresh)
 {
-	const bool helps =
-		!TransactionIdIsValid(learner->mark) ||
-		!TimestampDifferenceExceeds(learner->mark_time, GetCurrentTimestamp(), HOPE_MILLISECONDS);
+	CodeColumn column;
+	ModelRow   row;
+	Relation   target;
+	bool	   found;
 
-	if (helps && !learner->helps)
-		model_lock(learner->model, LOCK_PAUSES, true, false);
-	else if (!helps && learner->helps)
-		model_unlock(learner->model, LOCK_PAUSES);
-	learner->helps = helps;
-}
-
-/* Learns what is due and clears up, until nothing has been due for a while. */
-static void
-learn_and_clear(Learner *learner, bool folded)
-{
-	for (int naps = 0; OidIsValid(learner->pending) && naps < MOST_NAPS;)
+	if (get_rel_name(arguments->model) == NULL)
+		return false;
+	model_row_get(arguments->model, &row);
+	target = open_named(DatumGetObjectId(ROW_VALUE(&row, TARGET)), AccessShareLock);
+	check_table_owner(target);
+	found = !ROW_IS_NULL(&row, AUTO_REFRESH) &&
+			find_code_column(target, InvalidAttrNumber, arguments->model, &column);
+	if (found)
 	{
-		ask_for_pauses(learner);
-		if (folded)
-		{
-			naps = 0;
-			vacuum_table(learner->pending, false);
-			vacuum_table(learner->model, learner->oversized && learner->helps);
-			if (learner->oversized && learner->helps)
-				truncate_table(learner->pending);
-		}
-		else
-		{
-			if (++naps == NAPS_TO_TRUNCATE)
-			{
-				/* the rush is over */
-				vacuum_table(learner->pending, true);
-				vacuum_table(learner->model, true);
-			}
-			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 NAP_MILLISECONDS, PG_WAIT_EXTENSION);
-			ResetLatch(MyLatch);
-		}
-		CHECK_FOR_INTERRUPTS();
-		folded = fold_once(learner, false);
+		get_code_column(target, column.code, &column);
+		refresh->target = RelationGetRelid(target);
+		refresh->owner = target->rd_rel->relowner;
+		refresh->code = column.code;
+		refresh->min_drift = DatumGetFloat8(ROW_VALUE(&row, AUTO_REFRESH));
+		refresh->batch = WORKER_BATCH;
 	}
-	/* the next worker may ask for them */
-	if (learner->helps)
-		model_unlock(learner->model, LOCK_PAUSES);
-	learner->helps = false;
+	table_close(target, AccessShareLock);
+	return found;
 }
 
-/*
- * A writer that has committed something due asks for a worker unless it sees that one has the
- * lock.  So the last look is after letting go of it: either the writer sees no lock, or we
- * see what it has committed.
- */
+/* Settings of the owner or the database that would keep a refresh from its work. */
+static void
+set_settings(void)
+{
+	SetConfigOption("search_path", "", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("default_transaction_isolation", "read committed", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("default_transaction_read_only", "off", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("statement_timeout", "0", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("lock_timeout", "0", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("idle_in_transaction_session_timeout", "0", PGC_USERSET, PGC_S_SESSION);
+}
+
 void
 unifdiag_worker_main(Datum argument pg_attribute_unused())
 {
 	WorkerArguments arguments;
-	Learner			learner = {0};
-	bool			folded;
+	Refresh			refresh = {0};
 
+	in_worker = true;
 	memcpy(&arguments, MyBgworkerEntry->bgw_extra, sizeof(arguments));
-	learner.model = arguments.model;
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(arguments.database, InvalidOid, 0);
-	if (!model_lock(learner.model, LOCK_WORKER, true, false))
-		proc_exit(0);
-	pgstat_report_activity(STATE_RUNNING, "learning pending vectors");
-
-	folded = fold_once(&learner, true);
-	do
+	connect_as(arguments.database, arguments.owner);
+	set_settings();
+	StartTransactionCommand();
+	if (become_only_worker(arguments.lock))
 	{
-		learn_and_clear(&learner, folded);
-		model_unlock(learner.model, LOCK_WORKER);
-		folded = OidIsValid(learner.pending) && fold_once(&learner, false);
-	} while (folded && model_lock(learner.model, LOCK_WORKER, true, false));
+		SPI_connect_ext(SPI_OPT_NONATOMIC);
+		PushActiveSnapshot(GetTransactionSnapshot());
+		if (find_work(&arguments, &refresh))
+		{
+			PopActiveSnapshot();
+			refresh_column(&refresh, arguments.model);
+		}
+		else
+			PopActiveSnapshot();
+		SPI_finish();
+	}
+	CommitTransactionCommand();
 	proc_exit(0);
 }

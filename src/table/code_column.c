@@ -1,0 +1,218 @@
+/*
+ * code_column.c
+ *		From triggers and columns to model tables.
+ *
+ * A trigger says which columns and which model table it is for in its condition,
+ *
+ *		WHEN (sketcher_columns('items_code_model'::regclass, NEW.v, NEW.code))
+ *
+ * because that is where PostgreSQL keeps columns by number and tables by oid: renames do not
+ * matter, partitions get their own column numbers, and a dump writes the names of the day.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "catalog/partition.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type.h"
+#include "nodes/primnodes.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include "../compat.h"
+#include "table.h"
+
+/* Opens a table that the user has named. */
+Relation
+open_named(Oid table, LOCKMODE mode)
+{
+	Relation relation = try_table_open(table, mode);
+
+	if (relation == NULL)
+		ereport(ERROR, errcode(ERRCODE_UNDEFINED_TABLE),
+				errmsg("table with OID %u does not exist", table));
+	return relation;
+}
+
+Oid
+table_owner(Oid table)
+{
+	HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	Oid		  owner;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR, errcode(ERRCODE_UNDEFINED_TABLE),
+				errmsg("table with OID %u does not exist", table));
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
+/* Is this the function of ours that C calls so? */
+static bool
+is_function(Oid oid, PGFunction function)
+{
+	FmgrInfo info;
+
+	fmgr_info(oid, &info);
+	return info.fn_addr == function;
+}
+
+/* Is this the type whose input function is ours? */
+bool
+is_type_of(Oid type, PGFunction input)
+{
+	HeapTuple tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	Oid		  function;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	function = ((Form_pg_type) GETSTRUCT(tuple))->typinput;
+	ReleaseSysCache(tuple);
+	return is_function(function, input);
+}
+
+/*
+ * sketcher_columns(model, vector, code): is there something for the trigger to do?  Its
+ * arguments are what the trigger reads the columns and the model table from.
+ */
+PG_FUNCTION_INFO_V1(sketcher_columns);
+Datum
+sketcher_columns(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(!PG_ARGISNULL(1) || !PG_ARGISNULL(2));
+}
+
+static AttrNumber
+column_of(const Node *argument)
+{
+	const Var *column = (const Var *) argument;
+
+	return IsA(argument, Var) && column->varno == PRS2_NEW_VARNO ? column->varattno
+																 : InvalidAttrNumber;
+}
+
+/* What the trigger is for; false if its condition does not say so. */
+bool
+trigger_code_column(const Trigger *trigger, CodeColumn *column)
+{
+	FuncExpr *call = trigger->tgqual != NULL ? stringToNode(trigger->tgqual) : NULL;
+	Const	 *model;
+
+	if (call == NULL || !IsA(call, FuncExpr) || list_length(call->args) != 3 ||
+		!is_function(call->funcid, sketcher_columns))
+		return false;
+	model = linitial(call->args);
+	if (!IsA(model, Const) || model->constisnull || model->consttype != REGCLASSOID)
+		return false;
+	column->trigger_name = pstrdup(trigger->tgname);
+	column->function = trigger->tgfoid;
+	column->model = DatumGetObjectId(model->constvalue);
+	column->vector = column_of(lsecond(call->args));
+	column->code = column_of(lthird(call->args));
+	return column->vector > 0 && column->code > 0;
+}
+
+/* What makes the codes of a column, or with a model table; false if nothing does. */
+bool
+find_code_column(Relation target, AttrNumber code, Oid model, CodeColumn *column)
+{
+	TriggerDesc *triggers = target->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		Trigger *trigger = &triggers->triggers[i];
+
+		if (!trigger->tgisclone && is_function(trigger->tgfoid, sketcher_hash_trigger) &&
+			trigger_code_column(trigger, column) &&
+			(column->code == code || column->model == model))
+			return true;
+	}
+	return false;
+}
+
+/* The number of a column that the user has named. */
+AttrNumber
+column_number(Relation target, const char *name)
+{
+	const AttrNumber number = get_attnum(RelationGetRelid(target), name);
+
+	if (number <= 0)
+		ereport(ERROR, errcode(ERRCODE_UNDEFINED_COLUMN),
+				errmsg("column \"%s\" of table \"%s\" does not exist", name,
+					   RelationGetRelationName(target)));
+	return number;
+}
+
+/* Refuses a column that cannot hold the codes of a model. */
+void
+check_code_type(Relation relation, AttrNumber number, int bits)
+{
+	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(relation), number - 1);
+
+	if (!is_type_of(attribute->atttypid, bithash_in) || attribute->attgenerated != '\0' ||
+		(attribute->atttypmod != -1 && attribute->atttypmod != bits))
+		ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
+				errmsg("column \"%s\" of table \"%s\" cannot hold codes of %d bits",
+					   NameStr(attribute->attname), RelationGetRelationName(relation), bits),
+				errdetail("It must be an ordinary column of type bithash(%d) or bithash.", bits));
+}
+
+/* Codes of rows on another server could not be kept. */
+void
+check_not_foreign(const char *name, char kind)
+{
+	if (kind == RELKIND_FOREIGN_TABLE)
+		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("partition \"%s\" is a foreign table", name),
+				errdetail("A refresh cannot change codes on another server."),
+				errhint("Detach the partition, and attach the column on its own server."));
+}
+
+/* The tables that have the rows: the target itself, or its partitions by oid. */
+List *
+leaf_tables(Oid target)
+{
+	List	 *tables = NIL;
+	List	 *all;
+	ListCell *cell;
+
+	if (get_rel_relkind(target) != RELKIND_PARTITIONED_TABLE)
+		return list_make1_oid(target);
+	all = find_all_inheritors(target, AccessShareLock, NULL);
+	foreach (cell, all)
+	{
+		const char kind = get_rel_relkind(lfirst_oid(cell));
+
+		check_not_foreign(get_rel_name(lfirst_oid(cell)), kind);
+		if (kind == RELKIND_RELATION)
+			tables = lappend_oid(tables, lfirst_oid(cell));
+	}
+	list_sort(tables, list_oid_cmp);
+	return tables;
+}
+
+/* The same columns of a partition, which may have other numbers for them. */
+CodeColumn
+column_of_part(Relation part, Oid target, const CodeColumn *column)
+{
+	CodeColumn result = *column;
+
+	if (RelationGetRelid(part) != target)
+	{
+		result.vector = column_number(part, get_attname(target, column->vector, false));
+		result.code = column_number(part, get_attname(target, column->code, false));
+	}
+	return result;
+}
+
+/* Is the table the target, or a partition of it? */
+bool
+is_part_of(Oid table, Oid target)
+{
+	return table == target || (get_rel_relispartition(table) &&
+							   list_member_oid(get_partition_ancestors(table), target));
+}

@@ -1,0 +1,208 @@
+/*
+ * learn.c
+ *		Teaches a model the rows of a table that are new to it.
+ *
+ * New are row versions that the snapshot of the last learning does not see, by their raw
+ * xmin: rows of COPY FREEZE are frozen at birth.  A refresh writes new versions itself, in
+ * transactions that it notes.  A wrong guess, after a wraparound of transaction numbers or
+ * a restored dump, teaches a row twice, which no code shows.
+ */
+#include "postgres.h"
+
+#include "access/sysattr.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/xid8.h"
+
+#include "../compat.h"
+#include "table.h"
+
+/* rows that are no vectors of the model's kind: so many are named */
+#define MOST_WARNINGS 5
+
+typedef struct Learn
+{
+	ModelRow	 *row;
+	Learning	 *result;
+	Sketcher	 *sketcher;
+	MemoryContext context; /* of the sketcher */
+	bool		  all;	   /* everything is new */
+	Datum		  learnt;
+	Datum		 *rewritten; /* sorted */
+	int			  rewritten_count;
+	uint64		  next; /* transaction number */
+} Learn;
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+	const uint64 x = *(const Datum *) a;
+	const uint64 y = *(const Datum *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* What has been learnt so far, as far as this server can tell. */
+static void
+read_marks(Learn *learn)
+{
+	const ModelRow *row = learn->row;
+
+	learn->next = U64FromFullTransactionId(ReadNextFullTransactionId());
+	learn->all = ROW_IS_NULL(row, LEARNT) || ROW_IS_NULL(row, SERVER) ||
+				 DatumGetInt64(ROW_VALUE(row, SERVER)) != (int64) GetSystemIdentifier();
+	if (learn->all)
+		return;
+	learn->learnt = ROW_VALUE(row, LEARNT);
+	if (!ROW_IS_NULL(row, REWRITTEN))
+	{
+		bool *nulls;
+
+		deconstruct_array(DatumGetArrayTypeP(ROW_VALUE(row, REWRITTEN)), XID8OID, 8,
+						  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &learn->rewritten, &nulls,
+						  &learn->rewritten_count);
+		qsort(learn->rewritten, learn->rewritten_count, sizeof(Datum), compare_numbers);
+	}
+}
+
+/* Has the model not seen this row version yet? */
+static bool
+is_new(const Learn *learn, TupleTableSlot *slot)
+{
+	bool				is_null;
+	const TransactionId creator =
+		DatumGetTransactionId(slot_getsysattr(slot, MinTransactionIdAttributeNumber, &is_null));
+	Datum number;
+
+	if (learn->all)
+		return true;
+	if (!TransactionIdIsNormal(creator))
+		return false;
+	/* the last transaction that had this number */
+	number = FullTransactionIdGetDatum(
+		FullTransactionIdFromU64(learn->next - (uint32) ((TransactionId) learn->next - creator)));
+	return !DatumGetBool(DirectFunctionCall2(pg_visible_in_snapshot, number, learn->learnt)) &&
+		   (learn->rewritten_count == 0 ||
+			bsearch(&number, learn->rewritten, learn->rewritten_count, sizeof(Datum),
+					compare_numbers) == NULL);
+}
+
+static void
+warn_of_row(const Learn *learn, Relation relation, TupleTableSlot *slot)
+{
+	if (learn->result->skipped > MOST_WARNINGS)
+		return;
+	ereport(WARNING, errcode(ERRCODE_DATA_EXCEPTION),
+			errmsg("row (%u,%u) of table \"%s\" has no vector of %d finite numbers and gets no "
+				   "code",
+				   ItemPointerGetBlockNumber(&slot->tts_tid),
+				   ItemPointerGetOffsetNumber(&slot->tts_tid), RelationGetRelationName(relation),
+				   learn->sketcher->model->config.dims));
+}
+
+/* The first vector says how many dimensions there are, if nobody did before. */
+static void
+set_dims(Learn *learn, int dims)
+{
+	if (ROW_IS_NULL(learn->row, DIMS))
+	{
+		const ModelConfig config = sketcher_config_for(&learn->sketcher->model->config, dims);
+
+		learn->sketcher = sketcher_create(&config, learn->context);
+		model_row_set(learn->row, MODEL_DIMS, Int32GetDatum(dims));
+	}
+}
+
+static void
+learn_row(Learn *learn, Relation relation, VectorColumn *column, TupleTableSlot *slot, Datum datum)
+{
+	Vector vector;
+
+	if (vector_try_read(vector_column_array(column, datum), &vector))
+	{
+		set_dims(learn, vector.dims);
+		if (vector.dims == learn->sketcher->model->config.dims)
+		{
+			sketcher_learn_row(learn->sketcher, vector);
+			learn->result->learnt++;
+			return;
+		}
+	}
+	learn->result->skipped++;
+	warn_of_row(learn, relation, slot);
+}
+
+static void
+learn_table(Learn *learn, Oid table, const CodeColumn *target_column)
+{
+	Relation		relation = try_table_open(table, AccessShareLock);
+	MemoryContext	scratch;
+	MemoryContext	caller;
+	TupleTableSlot *slot;
+	TableScanDesc	scan;
+	CodeColumn		column;
+	VectorColumn	vector;
+
+	if (relation == NULL)
+		return;
+	column =
+		column_of_part(relation, DatumGetObjectId(ROW_VALUE(learn->row, TARGET)), target_column);
+	vector_column_init(&vector, relation, column.vector);
+	slot = table_slot_create(relation, NULL);
+	scan = table_beginscan_strat(relation, GetActiveSnapshot(), 0, NULL, true, true);
+	scratch = AllocSetContextCreate(CurrentMemoryContext, "unifdiag learn", ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(scratch);
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		bool  is_null;
+		Datum datum = slot_getattr(slot, column.vector, &is_null);
+
+		CHECK_FOR_INTERRUPTS();
+		if (is_null)
+			continue;
+		if (slot_attisnull(slot, column.code))
+			learn->result->missing++;
+		if (is_new(learn, slot))
+			learn_row(learn, relation, &vector, slot, datum);
+		MemoryContextReset(scratch);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(scratch);
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	table_close(relation, NoLock);
+}
+
+/*
+ * Teaches learning all rows that are new, and notes that in the row, in memory only.  Runs
+ * in one snapshot, as the owner.
+ */
+Learning
+learn_rows(ModelRow *row, const CodeColumn *column)
+{
+	Learning  result = {0};
+	Learn	  learn = {.row = row, .result = &result, .context = CurrentMemoryContext};
+	List	 *tables = leaf_tables(DatumGetObjectId(ROW_VALUE(row, TARGET)));
+	ListCell *cell;
+
+	read_marks(&learn);
+	learn.sketcher = sketcher_writable(ROW_VALUE(row, LEARNING), learn.context);
+	foreach (cell, tables)
+		learn_table(&learn, lfirst_oid(cell), column);
+	model_row_set(row, MODEL_LEARNING, SketcherGetDatum(learn.sketcher));
+	model_row_set(row, MODEL_LEARNT, DirectFunctionCall1(pg_current_snapshot, (Datum) 0));
+	model_row_set(row, MODEL_SERVER, Int64GetDatum((int64) GetSystemIdentifier()));
+	model_row_set_null(row, MODEL_REWRITTEN);
+	return result;
+}

@@ -1,0 +1,222 @@
+/*
+ * model_table.c
+ *		The model table's row: read and changed.  And sketcher_hash with the model that a
+ *		model table has published.
+ *
+ * Reading goes below SQL: whoever inserts into the target has no privileges on the model
+ * table, and needs none.  Changes go through SQL, as the owner.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xlog.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+
+#include "../compat.h"
+#include "table.h"
+
+/* type InvalidOid: sketcher */
+static const struct
+{
+	const char *name;
+	Oid			type;
+	bool		may_be_null;
+} model_columns[MODEL_COLUMNS] = {
+	{"target", REGCLASSOID, false},	   {"published", InvalidOid, true},
+	{"learning", InvalidOid, false},   {"dims", INT4OID, true},
+	{"auto_refresh", FLOAT8OID, true}, {"generation", INT8OID, false},
+	{"learnt", PG_SNAPSHOTOID, true},  {"server", INT8OID, true},
+	{"rewritten", XID8ARRAYOID, true}, {"walk_table", REGCLASSOID, true},
+	{"walk_file", OIDOID, true},	   {"walk_page", INT8OID, true},
+	{"walk_skipped", BOOLOID, true},
+};
+
+/* Is this a model table, by its columns? */
+static void
+check_model_table(Relation model)
+{
+	TupleDesc descriptor = RelationGetDescr(model);
+	bool good = model->rd_rel->relkind == RELKIND_RELATION && descriptor->natts >= MODEL_COLUMNS;
+
+	for (int i = 0; good && i < MODEL_COLUMNS; i++)
+	{
+		Form_pg_attribute column = TupleDescAttr(descriptor, i);
+		const Oid		  type = model_columns[i].type;
+
+		good = !column->attisdropped &&
+			   strcmp(NameStr(column->attname), model_columns[i].name) == 0 &&
+			   (OidIsValid(type) ? column->atttypid == type
+								 : is_type_of(column->atttypid, sketcher_in));
+	}
+	if (!good)
+		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				errmsg("\"%s\" is not a model table", RelationGetRelationName(model)),
+				errhint("A model table is made by sketcher_attach."));
+}
+
+/* Refuses a row that makes no sense, whoever has written it. */
+static void
+check_model_row(Relation model, const ModelRow *row)
+{
+	const char *bad = NULL;
+
+	for (int i = 0; i < MODEL_COLUMNS; i++)
+	{
+		if (row->nulls[i] && !model_columns[i].may_be_null)
+			bad = model_columns[i].name;
+	}
+	if (!ROW_IS_NULL(row, DIMS) && (DatumGetInt32(ROW_VALUE(row, DIMS)) < 1 ||
+									DatumGetInt32(ROW_VALUE(row, DIMS)) > VECTOR_MAX_DIMS))
+		bad = "dims";
+	if (!ROW_IS_NULL(row, AUTO_REFRESH) && !(DatumGetFloat8(ROW_VALUE(row, AUTO_REFRESH)) >= 0.0 &&
+											 DatumGetFloat8(ROW_VALUE(row, AUTO_REFRESH)) <= 1.0))
+		bad = "auto_refresh";
+	if (!ROW_IS_NULL(row, WALK_TABLE) &&
+		(ROW_IS_NULL(row, WALK_PAGE) || ROW_IS_NULL(row, WALK_FILE) ||
+		 ROW_IS_NULL(row, WALK_SKIPPED) || ROW_IS_NULL(row, PUBLISHED) ||
+		 DatumGetInt64(ROW_VALUE(row, WALK_PAGE)) < 0 ||
+		 DatumGetInt64(ROW_VALUE(row, WALK_PAGE)) > MaxBlockNumber))
+		bad = "walk_table";
+	if (bad != NULL)
+		ereport(ERROR, errcode(ERRCODE_DATA_CORRUPTED),
+				errmsg("column \"%s\" of model table \"%s\" has an impossible value", bad,
+					   RelationGetRelationName(model)),
+				errhint("Detach the column and attach it again."));
+}
+
+/*
+ * The row, in the current memory context; false if there is none.  Its models are as stored,
+ * mostly toast pointers, good for as long as the snapshot is.
+ */
+bool
+model_row_read(Relation model, Snapshot snapshot, ModelRow *row)
+{
+	TupleDesc		descriptor = RelationGetDescr(model);
+	TupleTableSlot *slot;
+	TableScanDesc	scan;
+	bool			found;
+
+	check_model_table(model);
+	memset(row, 0, sizeof(*row));
+	row->model = RelationGetRelid(model);
+	slot = table_slot_create(model, NULL);
+	scan = table_beginscan_strat(model, snapshot, 0, NULL, true, false);
+	found = table_scan_getnextslot(scan, ForwardScanDirection, slot);
+	for (int i = 0; found && i < MODEL_COLUMNS; i++)
+	{
+		Form_pg_attribute column = TupleDescAttr(descriptor, i);
+		const Datum		  value = slot_getattr(slot, i + 1, &row->nulls[i]);
+
+		if (!row->nulls[i])
+			row->values[i] = datumCopy(value, column->attbyval, column->attlen);
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	if (found)
+		check_model_row(model, row);
+	return found;
+}
+
+void
+model_row_missing(Relation model)
+{
+	ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("model table \"%s\" is empty", RelationGetRelationName(model)),
+			errhint("Detach the column and attach it again."));
+}
+
+/* The row as the active snapshot sees it; there has to be one. */
+void
+model_row_get(Oid oid, ModelRow *row)
+{
+	Relation model = open_named(oid, AccessShareLock);
+
+	if (!model_row_read(model, GetActiveSnapshot(), row))
+		model_row_missing(model);
+	table_close(model, AccessShareLock);
+}
+
+void
+model_row_set(ModelRow *row, int column, Datum value)
+{
+	row->values[column - 1] = value;
+	row->nulls[column - 1] = false;
+}
+
+void
+model_row_set_null(ModelRow *row, int column)
+{
+	row->nulls[column - 1] = true;
+}
+
+/* Changes the columns of the row from one to another; runs in SPI, as the owner. */
+void
+model_row_update(ModelRow *row, int first, int last)
+{
+	Relation	   model = table_open(row->model, RowExclusiveLock);
+	Oid			   types[MODEL_COLUMNS];
+	char		   nulls[MODEL_COLUMNS];
+	StringInfoData query;
+
+	check_model_table(model);
+	initStringInfo(&query);
+	appendStringInfo(&query, "UPDATE ONLY %s SET ", sql_relation(row->model));
+	for (int i = 0; i < MODEL_COLUMNS; i++)
+	{
+		types[i] = TupleDescAttr(RelationGetDescr(model), i)->atttypid;
+		nulls[i] = row->nulls[i] ? 'n' : ' ';
+		if (i + 1 >= first && i + 1 <= last)
+			appendStringInfo(&query, "%s%s = $%d", i + 1 > first ? ", " : "", model_columns[i].name,
+							 i + 1);
+	}
+	table_close(model, NoLock);
+	appendStringInfoString(&query, " WHERE target OPERATOR(pg_catalog.=) $1");
+	if (SPI_execute_with_args(query.data, MODEL_COLUMNS, types, row->values, nulls, false, 0) !=
+			SPI_OK_UPDATE ||
+		SPI_processed != 1)
+		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("the row of model table \"%s\" could not be changed",
+					   get_rel_name(row->model)),
+				errdetail("A rule, a trigger or a policy of that table prevents it."));
+	pfree(query.data);
+}
+
+/* sketcher_hash(model_table, v): with the published model, as this query sees it. */
+PG_FUNCTION_INFO_V1(sketcher_hash_published);
+Datum
+sketcher_hash_published(PG_FUNCTION_ARGS)
+{
+	HashPlan	  **plan = (HashPlan **) &fcinfo->flinfo->fn_extra;
+	const Oid		oid = PG_GETARG_OID(0);
+	Relation		model = open_named(oid, AccessShareLock);
+	const AclResult allowed = pg_class_aclcheck(oid, GetUserId(), ACL_SELECT);
+	ModelRow		row;
+
+	if (allowed != ACLCHECK_OK)
+		aclcheck_error(allowed, OBJECT_TABLE, RelationGetRelationName(model));
+	if (check_enable_rls(oid, InvalidOid, true) == RLS_ENABLED)
+		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("model table \"%s\" has row-level security",
+					   RelationGetRelationName(model)));
+	if (!model_row_read(model, GetActiveSnapshot(), &row) || ROW_IS_NULL(&row, PUBLISHED))
+		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("model table \"%s\" has not published a model yet",
+					   RelationGetRelationName(model)),
+				errhint("CALL sketcher_refresh when the table has at least as many rows as a "
+						"code has bits."));
+	hash_plan_prepare(plan, ROW_VALUE(&row, PUBLISHED), fcinfo->flinfo->fn_mcxt);
+	table_close(model, AccessShareLock);
+	PG_RETURN_POINTER(hash_plan_code(*plan, PG_GETARG_VECTOR(1)));
+}
