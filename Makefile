@@ -90,6 +90,7 @@ REGRESS = \
 	hamming_oracle \
 	sketcher \
 	sketcher_errors \
+	sketcher_state \
 	table \
 	table_errors
 REGRESS_OPTS = --load-extension=$(EXTENSION)

@@ -357,8 +357,10 @@ COMMENT ON AGGREGATE sketcher_stream(sketcher, double precision[])
 CREATE FUNCTION sketcher_merge(a sketcher, b sketcher) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION sketcher_merge(sketcher, sketcher) IS 'one model of the rows of both';
+CREATE FUNCTION sketcher_merge_trans(sketcher, sketcher) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE AGGREGATE sketcher_merge(model sketcher) (
-	SFUNC = sketcher_combine, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+	SFUNC = sketcher_merge_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_merge(sketcher) IS 'one model of the rows of all';
 

@@ -29,15 +29,23 @@ sketcher_require_linalg(void)
 				errhint("Install it on the server (Debian: libopenblas0)."));
 }
 
+/*
+ * An empty object below the current memory context, which goes with it should an error occur.
+ * Its maker moves it to where it belongs.
+ */
 static Sketcher *
-sketcher_alloc(MemoryContext parent)
+sketcher_alloc(void)
 {
-	MemoryContext context =
-		AllocSetContextCreate(parent, "unifdiag sketcher", ALLOCSET_START_SMALL_SIZES);
-	Sketcher *sketcher = MemoryContextAllocZero(context, sizeof(Sketcher));
+	static uint64 last_identity = 0;
+	MemoryContext context;
+	Sketcher	 *sketcher;
 
 	sketcher_require_linalg();
+	context = AllocSetContextCreate(CurrentMemoryContext, "unifdiag sketcher",
+									ALLOCSET_START_SMALL_SIZES);
+	sketcher = MemoryContextAllocZero(context, sizeof(Sketcher));
 	EOH_init_header(&sketcher->header, &sketcher_methods, context);
+	sketcher->identity = ++last_identity;
 	return sketcher;
 }
 
@@ -45,29 +53,27 @@ sketcher_alloc(MemoryContext parent)
 Sketcher *
 sketcher_create(const ModelConfig *config, MemoryContext parent)
 {
-	Sketcher	 *sketcher = sketcher_alloc(parent);
+	Sketcher	 *sketcher = sketcher_alloc();
 	MemoryContext caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
 
 	sketcher_check_size(config);
 	sketcher->model = model_create(config, 0);
 	MemoryContextSwitchTo(caller);
+	MemoryContextSetParent(sketcher->header.eoh_context, parent);
 	return sketcher;
 }
 
-/* The object behind an expanded datum, whether the caller may change it or not. */
+/*
+ * The object behind a datum, whether the caller may change it or not; NULL if the value is
+ * stored, or an expanded object of another kind, whose flat form is a stored value or garbage.
+ */
 Sketcher *
-expanded_sketcher(Datum datum)
+sketcher_object(Datum datum)
 {
-	Sketcher *sketcher = (Sketcher *) DatumGetEOHP(datum);
-
-	Assert(sketcher->header.eoh_methods == &sketcher_methods);
-	return sketcher;
-}
-
-static bool
-is_expanded(Datum datum)
-{
-	return VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(datum));
+	if (!VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(datum)) ||
+		DatumGetEOHP(datum)->eoh_methods != &sketcher_methods)
+		return NULL;
+	return (Sketcher *) DatumGetEOHP(datum);
 }
 
 /* Reads a stored value into the current memory context. */
@@ -82,26 +88,36 @@ read_stored(Datum datum, Model **base)
 	return model;
 }
 
+/* The model that a model and its base stand for; both are used up. */
+static Model *
+merge_base(Model *model, Model *base)
+{
+	if (base == NULL)
+		return model;
+	sketcher_merge_into(base, model, true);
+	model_free(model);
+	return base;
+}
+
 /*
- * A sketcher that the caller may change: the given one, if it is an expanded object that
- * belongs to the parent context, or else a copy there, ready to learn.
+ * An aggregate's state, to be changed: the given object, if it belongs to the parent context, or
+ * else a copy there, ready to learn.  It keeps its base.
  */
 Sketcher *
-sketcher_writable(Datum datum, MemoryContext parent)
+sketcher_state(Datum datum, MemoryContext parent)
 {
+	Sketcher	 *original = sketcher_object(datum);
 	Sketcher	 *sketcher;
 	MemoryContext caller;
 
-	if (VARATT_IS_EXTERNAL_EXPANDED_RW(DatumGetPointer(datum)) &&
-		MemoryContextGetParent(DatumGetEOHP(datum)->eoh_context) == parent)
-		return expanded_sketcher(datum);
+	if (original != NULL && VARATT_IS_EXTERNAL_EXPANDED_RW(DatumGetPointer(datum)) &&
+		MemoryContextGetParent(original->header.eoh_context) == parent)
+		return original;
 
-	sketcher = sketcher_alloc(parent);
+	sketcher = sketcher_alloc();
 	caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
-	if (is_expanded(datum))
+	if (original != NULL)
 	{
-		Sketcher *original = expanded_sketcher(datum);
-
 		sketcher->model = model_copy(original->model);
 		if (original->base != NULL)
 			sketcher->base = model_copy(original->base);
@@ -113,6 +129,20 @@ sketcher_writable(Datum datum, MemoryContext parent)
 			model_refresh(sketcher->model);
 	}
 	MemoryContextSwitchTo(caller);
+	MemoryContextSetParent(sketcher->header.eoh_context, parent);
+	return sketcher;
+}
+
+/* The same for a value that is no aggregate's state: it has no base. */
+Sketcher *
+sketcher_writable(Datum datum, MemoryContext parent)
+{
+	Sketcher	 *sketcher = sketcher_state(datum, parent);
+	MemoryContext caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
+
+	sketcher->model = merge_base(sketcher->model, sketcher->base);
+	sketcher->base = NULL;
+	MemoryContextSwitchTo(caller);
 	return sketcher;
 }
 
@@ -120,20 +150,22 @@ sketcher_writable(Datum datum, MemoryContext parent)
 Model *
 sketcher_model(Datum datum)
 {
-	Model *model;
+	Sketcher	 *sketcher = sketcher_object(datum);
+	MemoryContext caller;
+	Model		 *base;
+	Model		 *model;
 
-	if (is_expanded(datum))
+	if (sketcher == NULL)
 	{
-		Sketcher	 *sketcher = expanded_sketcher(datum);
-		MemoryContext caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
-
-		model = sketcher->model;
-		model_sync(model);
-		MemoryContextSwitchTo(caller);
+		model = read_stored(datum, &base);
+		return merge_base(model, base);
 	}
-	else
-		model = read_stored(datum, NULL);
-	return model;
+	if (sketcher->base != NULL)
+		return merge_base(model_copy(sketcher->model), model_copy(sketcher->base));
+	caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
+	model_sync(sketcher->model);
+	MemoryContextSwitchTo(caller);
+	return sketcher->model;
 }
 
 /* How many bits and rows a stored model has, without reading more than its header. */
@@ -155,6 +187,14 @@ sketcher_check_rows(const Model *model)
 				errhint("Teach it with sketcher_learn or sketcher_add."));
 }
 
+bool
+sketcher_same_options(const ModelConfig *a, const ModelConfig *b)
+{
+	return a->dims == b->dims && a->bits == b->bits && a->tracker == b->tracker &&
+		   a->rotation == b->rotation && a->stable == b->stable && a->center == b->center &&
+		   a->forgetting == b->forgetting && a->seed == b->seed;
+}
+
 /* Merges models of one configuration; the other one is used up. */
 void
 sketcher_merge_into(Model *model, Model *other, bool anchored)
@@ -166,8 +206,7 @@ sketcher_merge_into(Model *model, Model *other, bool anchored)
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
 				errmsg("cannot merge models of %d bits for %d dimensions and of %d bits for %d",
 					   a->bits, a->dims, b->bits, b->dims));
-	if (a->tracker != b->tracker || a->rotation != b->rotation || a->stable != b->stable ||
-		a->center != b->center || a->forgetting != b->forgetting || a->seed != b->seed)
+	if (!sketcher_same_options(a, b))
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
 				errmsg("cannot merge models with different options"),
 				errhint("sketcher_info shows a model's options."));
@@ -190,8 +229,6 @@ sketcher_flat_size(ExpandedObjectHeader *header)
 	Sketcher	 *sketcher = (Sketcher *) header;
 	MemoryContext caller = MemoryContextSwitchTo(header->eoh_context);
 
-	if (sketcher->row != NULL)
-		elog(ERROR, "state of sketcher_stream cannot be stored");
 	model_sync(sketcher->model);
 	MemoryContextSwitchTo(caller);
 	return VARHDRSZ + format_size(sketcher->model, sketcher->base);

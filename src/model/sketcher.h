@@ -34,10 +34,11 @@
  *                             x dims floats; recent rows, recent x bits floats
  *               with a base:  another such value, to the end
  *
- * In memory a sketcher is an expanded object around a Model.  Two things only exist while
- * an aggregate runs.  A base is the model that sketcher_learn started from, in a partial
- * aggregate: each worker learns its rows into a model of their own, so that the base is
- * counted once when they are combined.  A row is the one sketcher_stream makes a code of.
+ * In memory a sketcher is an expanded object around a Model.  A base is the model that
+ * sketcher_learn started from, in a partial aggregate: each worker learns its rows into a model
+ * of their own, so that the base is counted once when they are combined.  To all other functions
+ * such a value is the model that it stands for, the two merged.  The code of its last row is
+ * part of a state of sketcher_stream; it is not stored.
  */
 #ifndef UNIFDIAG_SKETCHER_H
 #define UNIFDIAG_SKETCHER_H
@@ -56,17 +57,20 @@ StaticAssertDecl(MODEL_MAX_DIMS == VECTOR_MAX_DIMS, "a model takes every vector"
 typedef struct Sketcher
 {
 	ExpandedObjectHeader header;
+	uint64				 identity; /* no other object of this process ever has it */
 	Model				*model;
 	Model				*base; /* or NULL */
-	float				*row;  /* or NULL */
+	BitHash				*code; /* or NULL */
 } Sketcher;
 
 /* sketcher.c: values in memory */
 extern void		 sketcher_require_linalg(void);
 extern Sketcher *sketcher_create(const ModelConfig *config, MemoryContext parent);
-extern Sketcher *expanded_sketcher(Datum datum);
+extern Sketcher *sketcher_object(Datum datum);
+extern Sketcher *sketcher_state(Datum datum, MemoryContext parent);
 extern Sketcher *sketcher_writable(Datum datum, MemoryContext parent);
 extern Model	*sketcher_model(Datum datum);
+extern bool		 sketcher_same_options(const ModelConfig *a, const ModelConfig *b);
 extern void		 sketcher_peek(Datum datum, int *bits, int64 *rows);
 extern void		 sketcher_merge_into(Model *model, Model *other, bool anchored);
 extern void		 sketcher_absorb(Sketcher *sketcher, Model *other, bool anchored);

@@ -441,9 +441,9 @@ read_body(const char *data, Model *model)
 	read_rows(data, model->recent, (size_t) model->recent_rows, bits);
 }
 
-/* A model, and its base if base is not NULL, in the current memory context. */
-Model *
-format_read(const char *data, Size size, Model **base)
+/* One model, from the front of a value; what follows it must be a base, if anything does. */
+static Model *
+read_model(const char *data, Size size, Size *used)
 {
 	ModelConfig config;
 	Model	   *model;
@@ -471,8 +471,7 @@ format_read(const char *data, Size size, Model **base)
 		report_damage("impossible number of recent rows");
 	has_base = (read_16(data + 6) & FLAG_BASE) != 0;
 	expected = rows == 0 ? SKETCHER_HEADER_SIZE : body_size(&config, waiting, recent);
-	if (rows < 0 || size < expected || (!has_base && size != expected) ||
-		(has_base && base == NULL))
+	if (rows < 0 || (has_base ? size <= expected : size != expected))
 		report_damage("its size does not match its contents");
 	if (checksum(data, size) != read_32(data + CHECKSUM_OFFSET))
 		report_damage("its checksum does not match its contents");
@@ -485,8 +484,27 @@ format_read(const char *data, Size size, Model **base)
 		model_prepare(model);
 		read_body(data + SKETCHER_HEADER_SIZE, model);
 	}
-	if (base != NULL)
-		*base = has_base ? format_read(data + expected, size - expected, NULL) : NULL;
+	*used = expected;
+	return model;
+}
+
+/* A model, and its base or NULL, in the current memory context. */
+Model *
+format_read(const char *data, Size size, Model **base)
+{
+	Size   used;
+	Size   rest;
+	Model *model = read_model(data, size, &used);
+
+	*base = NULL;
+	if (used < size)
+	{
+		*base = read_model(data + used, size - used, &rest);
+		if (rest < size - used)
+			report_damage("its base has a base");
+		if (!sketcher_same_options(&model->config, &(*base)->config))
+			report_damage("its base has other options");
+	}
 	return model;
 }
 

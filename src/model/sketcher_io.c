@@ -18,9 +18,10 @@ checked_value(struct varlena *value, int size)
 	MemoryContext scratch =
 		AllocSetContextCreate(CurrentMemoryContext, "unifdiag check", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(scratch);
+	Model		 *base;
 
 	SET_VARSIZE(value, VARHDRSZ + size);
-	format_read(VARDATA(value), (Size) size, NULL);
+	format_read(VARDATA(value), (Size) size, &base);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(scratch);
 	return value;

@@ -9,6 +9,7 @@
 
 #include "nodes/execnodes.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
 
 #include "../code/bithash.h"
 #include "../compat.h"
@@ -192,7 +193,7 @@ sketcher_add(PG_FUNCTION_ARGS)
 static Sketcher *
 aggregate_state(FunctionCallInfo fcinfo, MemoryContext context)
 {
-	return PG_ARGISNULL(0) ? NULL : sketcher_writable(PG_GETARG_DATUM(0), context);
+	return PG_ARGISNULL(0) ? NULL : sketcher_state(PG_GETARG_DATUM(0), context);
 }
 
 static Datum
@@ -280,32 +281,28 @@ sketcher_learn_trans(PG_FUNCTION_ARGS)
 	return return_state(fcinfo, state);
 }
 
+/* A copy, merged with its base: the state may go on. */
 PG_FUNCTION_INFO_V1(sketcher_learn_final);
 Datum
 sketcher_learn_final(PG_FUNCTION_ARGS)
 {
-	Sketcher	 *state;
-	MemoryContext caller;
-
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	/* a copy: the state may go on */
-	state = sketcher_writable(PG_GETARG_DATUM(0), CurrentMemoryContext);
-	caller = MemoryContextSwitchTo(state->header.eoh_context);
-	if (state->base != NULL)
-	{
-		sketcher_merge_into(state->base, state->model, true);
-		state->model = state->base;
-		state->base = NULL;
-	}
-	MemoryContextSwitchTo(caller);
-	PG_RETURN_SKETCHER(state);
+	PG_RETURN_SKETCHER(sketcher_writable(PG_GETARG_DATUM(0), CurrentMemoryContext));
 }
 
-/*
- * Two states into one; also the transition of sketcher_merge(model).  States of
- * sketcher_learn have the same base, and keep it.
- */
+/* An argument whose model will be used up: never the caller's own object. */
+#define GETARG_COPY(n, get) \
+	get(MakeExpandedObjectReadOnly(PG_GETARG_DATUM(n), false, -1), CurrentMemoryContext)
+
+static void
+absorb_copy(Sketcher *state, Sketcher *other)
+{
+	sketcher_absorb(state, other->model, false);
+	DeleteExpandedObject(SketcherGetDatum(other));
+}
+
+/* Two states into one.  Those of sketcher_learn have the same base, which is counted once. */
 PG_FUNCTION_INFO_V1(sketcher_combine);
 Datum
 sketcher_combine(PG_FUNCTION_ARGS)
@@ -316,15 +313,37 @@ sketcher_combine(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		return return_state(fcinfo, state);
 	if (state == NULL)
-		state = sketcher_writable(PG_GETARG_DATUM(1), context);
+		state = sketcher_state(PG_GETARG_DATUM(1), context);
 	else
 	{
-		/* a copy, because merging uses it up */
-		Sketcher *other = sketcher_writable(PG_GETARG_DATUM(1), CurrentMemoryContext);
+		Sketcher *other = GETARG_COPY(1, sketcher_state);
 
-		sketcher_absorb(state, other->model, false);
-		DeleteExpandedObject(SketcherGetDatum(other));
+		if (state->base == NULL && other->base != NULL)
+		{
+			MemoryContext caller = MemoryContextSwitchTo(state->header.eoh_context);
+
+			state->base = model_copy(other->base);
+			MemoryContextSwitchTo(caller);
+		}
+		absorb_copy(state, other);
 	}
+	return return_state(fcinfo, state);
+}
+
+/* sketcher_merge(model) */
+PG_FUNCTION_INFO_V1(sketcher_merge_trans);
+Datum
+sketcher_merge_trans(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = aggregate_context(fcinfo);
+	Sketcher	 *state = aggregate_state(fcinfo, context);
+
+	if (PG_ARGISNULL(1))
+		return return_state(fcinfo, state);
+	if (state == NULL)
+		state = sketcher_writable(PG_GETARG_DATUM(1), context);
+	else
+		absorb_copy(state, GETARG_COPY(1, sketcher_writable));
 	return return_state(fcinfo, state);
 }
 
@@ -334,36 +353,48 @@ Datum
 sketcher_merge(PG_FUNCTION_ARGS)
 {
 	Sketcher *merged = sketcher_writable(PG_GETARG_DATUM(0), CurrentMemoryContext);
-	Sketcher *other = sketcher_writable(PG_GETARG_DATUM(1), CurrentMemoryContext);
 
-	sketcher_absorb(merged, other->model, false);
+	absorb_copy(merged, GETARG_COPY(1, sketcher_writable));
 	PG_RETURN_SKETCHER(merged);
 }
 
-/*
- * The model of sketcher_stream learns a row only when the next one comes; until then the
- * row waits, and its code is made by a model of the rows before it.
- */
+/* The code of a row, or NULL: a model of fewer rows than bits is not worth one. */
+static BitHash *
+code_of_row(Model *model, const float *row)
+{
+	float	*centred;
+	float	*projected;
+	BitHash *code;
+
+	if (model->rows < model->config.bits)
+		return NULL;
+	model_sync(model);
+	centred = palloc(sizeof(float) * model->config.dims);
+	projected = palloc(sizeof(float) * model->config.bits);
+	model_project(model, row, centred, projected);
+	code = bithash_of_signs(projected, model->config.bits);
+	pfree(centred);
+	pfree(projected);
+	return code;
+}
+
+/* Makes the row's code by the model of the rows before it, and then learns it. */
 static void
 stream_row(FunctionCallInfo fcinfo, Sketcher *state, int n)
 {
-	const Size	  size = sizeof(float) * state->model->config.dims;
-	MemoryContext caller = MemoryContextSwitchTo(state->header.eoh_context);
-
-	if (state->row != NULL)
-	{
-		model_learn(state->model, state->row);
-		pfree(state->row);
-		state->row = NULL;
-	}
-	MemoryContextSwitchTo(caller);
+	if (state->code != NULL)
+		pfree(state->code);
+	state->code = NULL;
 	if (!PG_ARGISNULL(n))
 	{
-		const Vector vector = PG_GETARG_VECTOR(n);
+		const Vector  vector = PG_GETARG_VECTOR(n);
+		MemoryContext caller;
 
 		vector_check_dims(vector, state->model->config.dims);
-		state->row = MemoryContextAlloc(state->header.eoh_context, size);
-		memcpy(state->row, vector.values, size);
+		caller = MemoryContextSwitchTo(state->header.eoh_context);
+		state->code = code_of_row(state->model, vector.values);
+		MemoryContextSwitchTo(caller);
+		sketcher_learn_row(state, vector);
 	}
 }
 
@@ -402,35 +433,16 @@ sketcher_stream_model_trans(PG_FUNCTION_ARGS)
 	return return_state(fcinfo, state);
 }
 
+/* A state that has been stored is a model like others, and has no row to make a code of. */
 PG_FUNCTION_INFO_V1(sketcher_stream_final);
 Datum
 sketcher_stream_final(PG_FUNCTION_ARGS)
 {
-	Sketcher	 *state;
-	Model		 *model;
-	BitHash		 *code;
-	float		 *centred;
-	float		 *projected;
-	MemoryContext caller;
+	Sketcher *state;
 
 	aggregate_context(fcinfo);
-	if (PG_ARGISNULL(0))
+	state = PG_ARGISNULL(0) ? NULL : sketcher_object(PG_GETARG_DATUM(0));
+	if (state == NULL || state->code == NULL)
 		PG_RETURN_NULL();
-	/* no copy, though the state is not ours to change: being in sync changes nothing */
-	state = expanded_sketcher(PG_GETARG_DATUM(0));
-	model = state->model;
-	/* a model of fewer rows than bits is not worth a code */
-	if (state->row == NULL || model->rows < model->config.bits)
-		PG_RETURN_NULL();
-	caller = MemoryContextSwitchTo(state->header.eoh_context);
-	model_sync(model);
-	MemoryContextSwitchTo(caller);
-
-	centred = palloc(sizeof(float) * model->config.dims);
-	projected = palloc(sizeof(float) * model->config.bits);
-	model_project(model, state->row, centred, projected);
-	code = bithash_of_signs(projected, model->config.bits);
-	pfree(centred);
-	pfree(projected);
-	PG_RETURN_POINTER(code);
+	PG_RETURN_DATUM(datumCopy(PointerGetDatum(state->code), false, -1));
 }

@@ -18,55 +18,73 @@
 #include "sketcher.h"
 
 /*
+ * What tells whether a model is the one of the row before, without reading it.
+ *
+ * An expanded object's identity is never used again, and its rows grow whenever it changes.  The
+ * number of an out of line value comes from a counter of 2^32 that the server does not reset: it
+ * outlasts every expression, and whoever keeps a plan for longer.  A stored header has the sums and
+ * the checksum of all the rest.
+ */
+typedef struct ModelKey
+{
+	enum
+	{
+		KEY_OBJECT,
+		KEY_TOAST,
+		KEY_HEADER
+	} kind;
+	union
+	{
+		struct
+		{
+			uint64 identity;
+			int64  rows;
+		} object;
+		struct varatt_external toast;
+		char				   header[SKETCHER_HEADER_SIZE];
+	} of;
+} ModelKey;
+
+/*
  * A model made ready for hashing, kept for as long as the query's expression: rows of a
  * query nearly always come with the same model, and reading it takes longer than a hundred
- * codes.  The key tells whether it is the same without reading it: the place of an out of
- * line value, the object and its progress if it is expanded, or else the stored header,
- * which has the checksum of all the rest.
+ * codes.
  */
 struct HashPlan
 {
-	char		  key[SKETCHER_HEADER_SIZE];
+	ModelKey	  key;
 	MemoryContext context;
 	Model		 *model;
 	Projector	 *projector;
 	float		 *signs;
 };
 
-typedef struct ExpandedKey
-{
-	ExpandedObjectHeader *object;
-	int64				  rows;
-	double				  scatter;
-} ExpandedKey;
-
-StaticAssertDecl(sizeof(ExpandedKey) <= SKETCHER_HEADER_SIZE, "an expanded object's key fits");
-StaticAssertDecl(sizeof(struct varatt_external) <= SKETCHER_HEADER_SIZE, "a toast pointer fits");
-
 static void
-model_key(Datum datum, char *key)
+model_key(Datum datum, ModelKey *key)
 {
 	struct varlena *value = (struct varlena *) DatumGetPointer(datum);
+	Sketcher	   *sketcher = sketcher_object(datum);
 
-	memset(key, 0, SKETCHER_HEADER_SIZE);
-	if (VARATT_IS_EXTERNAL_EXPANDED(value))
+	/* keys are compared byte by byte */
+	memset(key, 0, sizeof(*key));
+	if (sketcher != NULL)
 	{
-		Sketcher   *sketcher = expanded_sketcher(datum);
-		ExpandedKey expanded;
-
-		memset(&expanded, 0, sizeof(expanded));
-		expanded.object = &sketcher->header;
-		expanded.rows = sketcher->model->rows;
-		expanded.scatter = sketcher->model->scatter;
-		memcpy(key, &expanded, sizeof(expanded));
+		key->kind = KEY_OBJECT;
+		key->of.object.identity = sketcher->identity;
+		key->of.object.rows = sketcher->model->rows;
 	}
 	else if (VARATT_IS_EXTERNAL_ONDISK(value))
-		memcpy(key, VARDATA_EXTERNAL(value), sizeof(struct varatt_external));
+	{
+		key->kind = KEY_TOAST;
+		memcpy(&key->of.toast, VARDATA_EXTERNAL(value), sizeof(key->of.toast));
+	}
 	else
 	{
 		struct varlena *front = PG_DETOAST_DATUM_SLICE(datum, 0, SKETCHER_HEADER_SIZE);
 
-		memcpy(key, VARDATA_ANY(front), Min(VARSIZE_ANY_EXHDR(front), SKETCHER_HEADER_SIZE));
+		key->kind = KEY_HEADER;
+		memcpy(key->of.header, VARDATA_ANY(front),
+			   Min(VARSIZE_ANY_EXHDR(front), SKETCHER_HEADER_SIZE));
 		if (front != value)
 			pfree(front);
 	}
@@ -75,8 +93,9 @@ model_key(Datum datum, char *key)
 static HashPlan *
 make_plan(Datum datum, MemoryContext parent)
 {
-	MemoryContext context =
-		AllocSetContextCreate(parent, "unifdiag hash plan", ALLOCSET_START_SMALL_SIZES);
+	/* below the current context, with which it goes should an error occur */
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "unifdiag hash plan",
+												  ALLOCSET_START_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	HashPlan	 *plan = palloc0(sizeof(HashPlan));
 	Model		 *model = sketcher_model(datum);
@@ -84,10 +103,12 @@ make_plan(Datum datum, MemoryContext parent)
 	sketcher_check_rows(model);
 	plan->context = context;
 	/* an expanded object may be gone, or have learnt more, by the next call */
-	plan->model = VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(datum)) ? model_copy(model) : model;
+	plan->model = sketcher_object(datum) != NULL ? model_copy(model) : model;
 	plan->projector = projector_create(plan->model);
 	plan->signs = palloc(sizeof(float) * model->config.bits);
+	model_key(datum, &plan->key);
 	MemoryContextSwitchTo(caller);
+	MemoryContextSetParent(context, parent);
 	return plan;
 }
 
@@ -95,15 +116,13 @@ make_plan(Datum datum, MemoryContext parent)
 void
 hash_plan_prepare(HashPlan **plan, Datum datum, MemoryContext parent)
 {
-	char key[SKETCHER_HEADER_SIZE];
+	ModelKey key;
 
-	model_key(datum, key);
-	if (*plan != NULL && memcmp((*plan)->key, key, sizeof(key)) == 0)
+	model_key(datum, &key);
+	if (*plan != NULL && memcmp(&(*plan)->key, &key, sizeof(key)) == 0)
 		return;
 	hash_plan_free(plan);
 	*plan = make_plan(datum, parent);
-	/* looking at an expanded object may have moved it on */
-	model_key(datum, (*plan)->key);
 }
 
 void
