@@ -40,6 +40,7 @@ OBJS = \
 	src/model/diagonal.o \
 	src/model/directions.o \
 	src/model/drift.o \
+	src/model/hash_plan.o \
 	src/model/linalg.o \
 	src/model/memory.o \
 	src/model/merge.o \
@@ -67,14 +68,12 @@ OBJS = \
 	src/model/tracker_osh.o \
 	src/model/trackers.o \
 	src/table/attach.o \
-	src/table/code_column.o \
+	src/table/columns.o \
 	src/table/learn.o \
 	src/table/model_table.o \
-	src/table/ready_model.o \
 	src/table/refresh.o \
 	src/table/sql.o \
 	src/table/trigger.o \
-	src/table/vector_column.o \
 	src/table/walk.o \
 	src/table/worker.o \
 	src/vectors.o

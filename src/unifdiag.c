@@ -19,7 +19,6 @@ void
 _PG_init(void)
 {
 	distance_init();
-	ready_model_init();
 	worker_init();
 	MarkGUCPrefixReserved("unifdiag");
 }

@@ -82,14 +82,13 @@ extern ModelConfig sketcher_config(int32 dims, int32 bits, text *tracker, text *
 extern ModelConfig sketcher_config_for(const ModelConfig *config, int32 dims);
 extern void		   sketcher_learn_row(Sketcher *sketcher, Vector vector);
 
-/* sketcher_use.c: a model made ready for hashing */
+/* hash_plan.c: a model made ready for hashing */
 typedef struct HashPlan HashPlan;
+typedef struct HashPin	HashPin;
 
-extern void		hash_plan_prepare(HashPlan **plan, Datum datum, MemoryContext parent);
-extern void		hash_plan_free(HashPlan **plan);
-extern BitHash *hash_plan_code(HashPlan *plan, Vector vector);
-
+extern HashPlan			 *hash_plan_pin(HashPin **pin, Datum model, MemoryContext context);
 extern const ModelConfig *hash_plan_config(const HashPlan *plan);
+extern BitHash			 *hash_plan_code(HashPlan *plan, Vector vector);
 
 #define SketcherGetDatum(s) EOHPGetRWDatum(&(s)->header)
 #define PG_RETURN_SKETCHER(s) PG_RETURN_DATUM(SketcherGetDatum(s))

@@ -7,22 +7,13 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/objectaddress.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
-#include "executor/spi.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
 
-#include "../compat.h"
 #include "table.h"
 
 /* arguments of sketcher_attach, by their place */
@@ -237,12 +228,7 @@ backfill(const Attach *attach, const CodeColumn *column)
 			publish(&row);
 			/* what comes later in a longer transaction has its number, and has to be learnt */
 			if (!IsTransactionBlock())
-			{
-				Refresh own = {.context = CurrentMemoryContext};
-
-				refresh_note_transaction(&own);
-				model_row_set(&row, MODEL_REWRITTEN, refresh_transactions(&own, &row));
-			}
+				note_transaction(&row);
 		}
 		model_row_update(&row, MODEL_PUBLISHED, MODEL_REWRITTEN);
 		if (!ROW_IS_NULL(&row, PUBLISHED))
@@ -287,7 +273,7 @@ sketcher_attach(PG_FUNCTION_ARGS)
 	if (attach.backfill)
 		backfill(&attach, &column);
 	else if (!attach.auto_refresh_is_null)
-		worker_want(&column);
+		worker_count_row(&column, 1);
 	SPI_finish();
 	restore_user(user);
 	PG_RETURN_OID(attach.model);

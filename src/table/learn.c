@@ -10,22 +10,13 @@
 #include "postgres.h"
 
 #include "access/sysattr.h"
-#include "access/table.h"
-#include "access/tableam.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
-#include "executor/tuptable.h"
-#include "miscadmin.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
-#include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
 #include "utils/xid8.h"
 
-#include "../compat.h"
 #include "table.h"
 
 /* rows that are no vectors of the model's kind: so many are named */
@@ -53,6 +44,25 @@ compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* The transactions of a row; nulls among them, which are none of ours, are left out. */
+static Datum *
+read_numbers(Datum array, int *count)
+{
+	Datum *numbers;
+	bool  *nulls;
+	int	   room;
+
+	deconstruct_array(DatumGetArrayTypeP(array), XID8OID, 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE,
+					  &numbers, &nulls, &room);
+	*count = 0;
+	for (int i = 0; i < room; i++)
+	{
+		if (!nulls[i])
+			numbers[(*count)++] = numbers[i];
+	}
+	return numbers;
+}
+
 /* What has been learnt so far, as far as this server can tell. */
 static void
 read_marks(Learn *learn)
@@ -67,11 +77,7 @@ read_marks(Learn *learn)
 	learn->learnt = ROW_VALUE(row, LEARNT);
 	if (!ROW_IS_NULL(row, REWRITTEN))
 	{
-		bool *nulls;
-
-		deconstruct_array(DatumGetArrayTypeP(ROW_VALUE(row, REWRITTEN)), XID8OID, 8,
-						  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &learn->rewritten, &nulls,
-						  &learn->rewritten_count);
+		learn->rewritten = read_numbers(ROW_VALUE(row, REWRITTEN), &learn->rewritten_count);
 		qsort(learn->rewritten, learn->rewritten_count, sizeof(Datum), compare_numbers);
 	}
 }
@@ -182,6 +188,25 @@ learn_table(Learn *learn, Oid table, const CodeColumn *target_column)
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
 	table_close(relation, NoLock);
+}
+
+/* Notes that the running transaction writes codes: its row versions are not new. */
+void
+note_transaction(ModelRow *row)
+{
+	const uint64 next = U64FromFullTransactionId(ReadNextFullTransactionId());
+	const uint64 number = next - (uint32) ((TransactionId) next - GetCurrentTransactionId());
+	Datum		*numbers = NULL;
+	int			 count = 0;
+
+	if (!ROW_IS_NULL(row, REWRITTEN))
+		numbers = read_numbers(ROW_VALUE(row, REWRITTEN), &count);
+	numbers =
+		count == 0 ? palloc(sizeof(Datum)) : repalloc_huge(numbers, sizeof(Datum) * (count + 1));
+	numbers[count++] = FullTransactionIdGetDatum(FullTransactionIdFromU64(number));
+	model_row_set(row, MODEL_REWRITTEN,
+				  PointerGetDatum(construct_array(numbers, count, XID8OID, 8, FLOAT8PASSBYVAL,
+												  TYPALIGN_DOUBLE)));
 }
 
 /*

@@ -8,23 +8,12 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
-#include "access/tableam.h"
 #include "access/xlog.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
-#include "executor/tuptable.h"
-#include "miscadmin.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/datum.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/rls.h"
-#include "utils/snapmgr.h"
 
-#include "../compat.h"
 #include "table.h"
 
 /* type InvalidOid: sketcher */
@@ -198,7 +187,7 @@ PG_FUNCTION_INFO_V1(sketcher_hash_published);
 Datum
 sketcher_hash_published(PG_FUNCTION_ARGS)
 {
-	HashPlan	  **plan = (HashPlan **) &fcinfo->flinfo->fn_extra;
+	HashPlan	   *plan;
 	const Oid		oid = PG_GETARG_OID(0);
 	Relation		model = open_named(oid, AccessShareLock);
 	const AclResult allowed = pg_class_aclcheck(oid, GetUserId(), ACL_SELECT);
@@ -216,7 +205,8 @@ sketcher_hash_published(PG_FUNCTION_ARGS)
 					   RelationGetRelationName(model)),
 				errhint("CALL sketcher_refresh when the table has at least as many rows as a "
 						"code has bits."));
-	hash_plan_prepare(plan, ROW_VALUE(&row, PUBLISHED), fcinfo->flinfo->fn_mcxt);
+	plan = hash_plan_pin((HashPin **) &fcinfo->flinfo->fn_extra, ROW_VALUE(&row, PUBLISHED),
+						 fcinfo->flinfo->fn_mcxt);
 	table_close(model, AccessShareLock);
-	PG_RETURN_POINTER(hash_plan_code(*plan, PG_GETARG_VECTOR(1)));
+	PG_RETURN_POINTER(hash_plan_code(plan, PG_GETARG_VECTOR(1)));
 }

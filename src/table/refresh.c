@@ -8,26 +8,16 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
 #include "access/xact.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
-#include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/rel.h"
 #include "utils/rls.h"
-#include "utils/snapmgr.h"
 #include "utils/xid8.h"
 
-#include "../compat.h"
 #include "table.h"
 
 /* how often, and how many milliseconds apart, a refresh tries to get its lock */
@@ -146,7 +136,7 @@ refresh_look_up(Refresh *refresh, Relation target, CodeColumn *column, ModelRow 
 	get_model_row(target, column->model, row);
 	if (!ROW_IS_NULL(row, PUBLISHED))
 	{
-		hash_plan_prepare(&refresh->plan, ROW_VALUE(row, PUBLISHED), refresh->context);
+		refresh->plan = hash_plan_pin(&refresh->pin, ROW_VALUE(row, PUBLISHED), refresh->context);
 		check_code_type(target, refresh->code, hash_plan_config(refresh->plan)->bits);
 	}
 }
@@ -174,54 +164,6 @@ refresh_step(Refresh *refresh, bool (*step)(Refresh *, Relation))
 	MemoryContextDelete(context);
 	next_transaction();
 	return result;
-}
-
-static uint64
-current_transaction(void)
-{
-	const FullTransactionId next = ReadNextFullTransactionId();
-	const uint64			number = U64FromFullTransactionId(next);
-
-	return number - (uint32) ((TransactionId) number - GetCurrentTransactionId());
-}
-
-/* Notes that the running transaction has written codes: its rows are not new to the model. */
-void
-refresh_note_transaction(Refresh *refresh)
-{
-	if (refresh->own_count == refresh->own_room)
-	{
-		refresh->own_room = Max(64, 2 * refresh->own_room);
-		refresh->own = refresh->own == NULL
-						   ? MemoryContextAlloc(refresh->context, sizeof(Datum) * refresh->own_room)
-						   : repalloc_huge(refresh->own, sizeof(Datum) * refresh->own_room);
-	}
-	refresh->own[refresh->own_count++] =
-		FullTransactionIdGetDatum(FullTransactionIdFromU64(current_transaction()));
-}
-
-/* Those that were noted, beside those in the row. */
-Datum
-refresh_transactions(const Refresh *refresh, const ModelRow *row)
-{
-	ArrayBuildState *state = NULL;
-
-	if (!ROW_IS_NULL(row, REWRITTEN))
-	{
-		Datum *known;
-		bool  *nulls;
-		int	   count;
-
-		deconstruct_array(DatumGetArrayTypeP(ROW_VALUE(row, REWRITTEN)), XID8OID, 8,
-						  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &known, &nulls, &count);
-		for (int i = 0; i < count; i++)
-			state = accumArrayResult(state, known[i], nulls[i], XID8OID, CurrentMemoryContext);
-	}
-	for (int i = 0; i < refresh->own_count; i++)
-		state = accumArrayResult(state, refresh->own[i], false, XID8OID, CurrentMemoryContext);
-	if (state == NULL)
-		return PointerGetDatum(construct_empty_array(XID8OID));
-	return makeArrayResult(state, CurrentMemoryContext);
 }
 
 /* Marks that codes have to follow the published model, from the first row on. */
@@ -353,31 +295,27 @@ refresh_column(Refresh *refresh, Oid model)
 	{
 		refresh_locked(refresh);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		unlock_model(refresh);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	hash_plan_free(&refresh->plan);
-}
-
-/* An argument that has to be there. */
-static void
-check_argument(FunctionCallInfo fcinfo, int number, const char *name)
-{
-	if (PG_ARGISNULL(number))
-		ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s cannot be null", name));
+	unlock_model(refresh);
 }
 
 static Refresh
 read_arguments(FunctionCallInfo fcinfo)
 {
-	Refresh refresh = {0};
+	static const char *const names[] = {"target", "code_column", "min_drift", "batch"};
+	Refresh					 refresh = {0};
 
-	check_argument(fcinfo, 0, "target");
-	check_argument(fcinfo, 1, "code_column");
-	check_argument(fcinfo, 2, "min_drift");
-	check_argument(fcinfo, 3, "batch");
+	for (int i = 0; i < (int) lengthof(names); i++)
+	{
+		if (PG_ARGISNULL(i))
+			ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					errmsg("%s cannot be null", names[i]));
+	}
 	refresh.target = PG_GETARG_OID(0);
 	refresh.min_drift = PG_GETARG_FLOAT8(2);
 	refresh.batch = PG_GETARG_INT32(3);

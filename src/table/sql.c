@@ -4,14 +4,8 @@
  */
 #include "postgres.h"
 
-#include "executor/spi.h"
-#include "lib/stringinfo.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/lsyscache.h"
 
-#include "../compat.h"
 #include "table.h"
 
 /*

@@ -25,13 +25,19 @@
 #ifndef UNIFDIAG_TABLE_H
 #define UNIFDIAG_TABLE_H
 
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_class.h"
 #include "commands/trigger.h"
-#include "datatype/timestamp.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
 #include "nodes/execnodes.h"
-#include "nodes/pg_list.h"
-#include "storage/block.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/snapshot.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "../compat.h"
 #include "../model/sketcher.h"
@@ -84,16 +90,6 @@ typedef struct VectorColumn
 	ExprContext *context; /* of the cast */
 } VectorColumn;
 
-/* A published model made ready for hashing. */
-typedef struct ReadyModel
-{
-	Oid		  model; /* the model table */
-	int64	  generation;
-	HashPlan *plan;
-	uint64	  used;
-	bool	  invalid;
-} ReadyModel;
-
 /* What learn_rows has found. */
 typedef struct Learning
 {
@@ -113,11 +109,8 @@ typedef struct Refresh
 	MemoryContext context;
 	LockRelId	  lock; /* on the model table */
 	bool		  locked;
+	HashPin		 *pin;
 	HashPlan	 *plan; /* of the published model */
-	Datum		 *own;	/* transactions that have written codes */
-	int			  own_count;
-	int			  own_room;
-
 	/* how the walk goes */
 	bool		wait;	 /* for those who hold rows; else they are left out */
 	bool		skipped; /* rows were */
@@ -142,7 +135,7 @@ extern char	  *sql_relation(Oid relation);
 extern void	   sql_run(const char *format, ...) pg_attribute_printf(1, 2);
 extern void	   next_transaction(void);
 
-/* code_column.c: from triggers and columns to model tables */
+/* columns.c */
 extern Relation	  open_named(Oid table, LOCKMODE mode);
 extern Oid		  table_owner(Oid table);
 extern bool		  is_type_of(Oid type, PGFunction input);
@@ -154,8 +147,6 @@ extern void		  check_not_foreign(const char *name, char kind);
 extern List		 *leaf_tables(Oid target);
 extern CodeColumn column_of_part(Relation part, Oid target, const CodeColumn *column);
 extern bool		  is_part_of(Oid table, Oid target);
-
-/* vector_column.c */
 extern void		  check_vector_type(Oid type, const char *name);
 extern void		  vector_column_init(VectorColumn *column, Relation relation, AttrNumber number);
 extern ArrayType *vector_column_array(VectorColumn *column, Datum datum);
@@ -168,23 +159,17 @@ extern void				model_row_set(ModelRow *row, int column, Datum value);
 extern void				model_row_set_null(ModelRow *row, int column);
 extern void				model_row_update(ModelRow *row, int first, int last);
 
-/* ready_model.c */
-extern void		   ready_model_init(void);
-extern ReadyModel *ready_model(const ModelRow *row);
-extern bool		   ready_model_holds(const ReadyModel *ready, Oid model, int64 generation);
-
 /* learn.c */
+extern void		note_transaction(ModelRow *row);
 extern Learning learn_rows(ModelRow *row, const CodeColumn *column);
 
 /* refresh.c */
-extern void	 check_table_owner(Relation target);
-extern void	 get_code_column(Relation target, AttrNumber code, CodeColumn *column);
-extern void	 refresh_look_up(Refresh *refresh, Relation target, CodeColumn *column, ModelRow *row);
-extern bool	 refresh_step(Refresh *refresh, bool (*step)(Refresh *, Relation));
-extern void	 refresh_note_transaction(Refresh *refresh);
-extern Datum refresh_transactions(const Refresh *refresh, const ModelRow *row);
-extern void	 publish(ModelRow *row);
-extern void	 refresh_column(Refresh *refresh, Oid model);
+extern void check_table_owner(Relation target);
+extern void get_code_column(Relation target, AttrNumber code, CodeColumn *column);
+extern void refresh_look_up(Refresh *refresh, Relation target, CodeColumn *column, ModelRow *row);
+extern bool refresh_step(Refresh *refresh, bool (*step)(Refresh *, Relation));
+extern void publish(ModelRow *row);
+extern void refresh_column(Refresh *refresh, Oid model);
 
 /* walk.c */
 extern void walk_codes(Refresh *refresh);
@@ -192,7 +177,6 @@ extern void walk_codes(Refresh *refresh);
 /* worker.c: refreshes in the background */
 extern void worker_init(void);
 extern void worker_count_row(const CodeColumn *column, int64 threshold);
-extern void worker_want(const CodeColumn *column);
 
 /* functions of SQL that others look for by their address */
 extern PGDLLEXPORT Datum sketcher_in(PG_FUNCTION_ARGS);

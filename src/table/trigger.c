@@ -8,18 +8,10 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "access/xlog.h"
-#include "catalog/pg_class.h"
-#include "commands/trigger.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/datum.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
 
-#include "../compat.h"
 #include "table.h"
 
 /* What the trigger keeps for a statement. */
@@ -27,12 +19,12 @@ typedef struct HashTrigger
 {
 	CodeColumn	 column;
 	VectorColumn vector;
-	ReadyModel	*ready;		 /* NULL if nothing is published yet */
-	int64		 generation; /* of that model */
-	int			 dims;		 /* that vectors must have; 0 if that is not known yet */
-	bool		 walking;	 /* a refresh is under way: every row that is written gets its code */
-	bool		 keep;		 /* there is no model to make codes with, and the row brings its own */
-	int64		 threshold;	 /* rows after which to ask for a refresh; 0 = never */
+	HashPin		*pin;
+	HashPlan	*plan;		/* NULL if nothing is published yet */
+	int			 dims;		/* that vectors must have; 0 if that is not known yet */
+	bool		 walking;	/* a refresh is under way: every row that is written gets its code */
+	bool		 keep;		/* there is no model to make codes with, and the row brings its own */
+	int64		 threshold; /* rows after which to ask for a refresh; 0 = never */
 } HashTrigger;
 
 static void
@@ -97,7 +89,6 @@ read_model(const TriggerData *data, HashTrigger *state)
 	ModelRow row;
 
 	PushActiveSnapshot(GetLatestSnapshot());
-	state->ready = NULL;
 	if (!model_row_read(model, GetActiveSnapshot(), &row))
 	{
 		/* a model table that replication has not filled yet */
@@ -110,13 +101,13 @@ read_model(const TriggerData *data, HashTrigger *state)
 		check_consent(data, &row);
 		state->dims = ROW_IS_NULL(&row, DIMS) ? 0 : DatumGetInt32(ROW_VALUE(&row, DIMS));
 		state->walking = !ROW_IS_NULL(&row, WALK_TABLE);
-		state->generation = DatumGetInt64(ROW_VALUE(&row, GENERATION));
 		state->threshold = refresh_threshold(data->tg_relation, &row);
 		if (!ROW_IS_NULL(&row, PUBLISHED))
 		{
-			state->ready = ready_model(&row);
+			state->plan =
+				hash_plan_pin(&state->pin, ROW_VALUE(&row, PUBLISHED), CurrentMemoryContext);
 			check_code_type(data->tg_relation, state->column.code,
-							hash_plan_config(state->ready->plan)->bits);
+							hash_plan_config(state->plan)->bits);
 		}
 	}
 	PopActiveSnapshot();
@@ -144,15 +135,6 @@ hash_trigger(FunctionCallInfo fcinfo)
 		fcinfo->flinfo->fn_extra = state;
 	}
 	return state;
-}
-
-/* The code of a vector; other statements may have taken the model's place meanwhile. */
-static Datum
-make_code(const TriggerData *data, HashTrigger *state, Vector vector)
-{
-	if (!ready_model_holds(state->ready, state->column.model, state->generation))
-		read_model(data, state);
-	return PointerGetDatum(hash_plan_code(state->ready->plan, vector));
 }
 
 /* Is a column of type varlena the same in both? */
@@ -209,9 +191,9 @@ sketcher_hash_trigger(PG_FUNCTION_ARGS)
 
 		if (state->dims > 0)
 			vector_check_dims(vector, state->dims);
-		is_null = state->ready == NULL;
+		is_null = state->plan == NULL;
 		if (!is_null)
-			code = make_code(data, state, vector);
+			code = PointerGetDatum(hash_plan_code(state->plan, vector));
 		if (state->threshold > 0 &&
 			!(is_update && same_column(data->tg_trigslot, slot, state->column.vector)))
 			worker_count_row(&state->column, state->threshold);

@@ -14,25 +14,13 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/datum.h"
-#include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 
-#include "../compat.h"
 #include "table.h"
 
 /* pages a transaction looks at, however few rows it finds to change */
@@ -44,16 +32,15 @@
 /* One of the target's tables, open for one batch. */
 typedef struct Batch
 {
-	Refresh		 *refresh;
-	Relation	  relation;
-	CodeColumn	  column;
-	VectorColumn  vector;
-	MemoryContext scratch;
-	Datum		 *tids; /* of rows to be changed, and their new codes */
-	Datum		 *codes;
-	bool		 *nulls;
-	int			  count;
-	int			  room;
+	Refresh			*refresh;
+	Relation		 relation;
+	CodeColumn		 column;
+	VectorColumn	 vector;
+	MemoryContext	 scratch;
+	Oid				 code_type;
+	int				 count; /* rows to be changed, */
+	ArrayBuildState *tids;	/* where they are, and their new codes */
+	ArrayBuildState *codes;
 } Batch;
 
 /* Sets *code to the code that the row should have; false if it has it. */
@@ -78,26 +65,6 @@ is_stale(Batch *batch, TupleTableSlot *slot, Datum *code, bool *is_null)
 	return !datum_image_eq(old, *code, false, -1);
 }
 
-/* Remembers a row that is locked, and the code that it gets. */
-static void
-add_row(Batch *batch, ItemPointer tid, Datum code, bool is_null)
-{
-	ItemPointer copy = palloc(sizeof(ItemPointerData));
-
-	if (batch->count == batch->room)
-	{
-		batch->room *= 2;
-		batch->tids = repalloc_huge(batch->tids, sizeof(Datum) * batch->room);
-		batch->codes = repalloc_huge(batch->codes, sizeof(Datum) * batch->room);
-		batch->nulls = repalloc_huge(batch->nulls, sizeof(bool) * batch->room);
-	}
-	*copy = *tid;
-	batch->tids[batch->count] = PointerGetDatum(copy);
-	batch->codes[batch->count] = is_null ? (Datum) 0 : datumCopy(code, false, -1);
-	batch->nulls[batch->count] = is_null;
-	batch->count++;
-}
-
 /*
  * Locks a row that has to be changed, and remembers it.  False if somebody else holds it, and
  * it is left out or waited for later.  A row that has been changed or deleted meanwhile is
@@ -116,7 +83,13 @@ lock_row(Batch *batch, TupleTableSlot *slot, TupleTableSlot *locked, Datum code,
 	if (result == TM_WouldBlock)
 		return false;
 	if (result == TM_Ok)
-		add_row(batch, &slot->tts_tid, code, is_null);
+	{
+		batch->count++;
+		batch->tids = accumArrayResult(batch->tids, PointerGetDatum(&slot->tts_tid), false, TIDOID,
+									   CurrentMemoryContext);
+		batch->codes =
+			accumArrayResult(batch->codes, code, is_null, batch->code_type, CurrentMemoryContext);
+	}
 	return true;
 }
 
@@ -125,24 +98,14 @@ static void
 write_codes(Batch *batch)
 {
 	const Oid table = RelationGetRelid(batch->relation);
-	const Oid code_type =
-		TupleDescAttr(RelationGetDescr(batch->relation), batch->column.code - 1)->atttypid;
-	Oid	  types[2] = {TIDARRAYOID, get_array_type(code_type)};
-	int	  dims[1] = {batch->count};
-	int	  lower[1] = {1};
-	int16 length;
-	bool  by_value;
-	char  align;
-	Datum values[2];
-	char *query;
+	Oid		  types[2] = {TIDARRAYOID, get_array_type(batch->code_type)};
+	Datum	  values[2];
+	char	 *query;
 
 	if (batch->count == 0)
 		return;
-	get_typlenbyvalalign(code_type, &length, &by_value, &align);
-	values[0] = PointerGetDatum(construct_array(batch->tids, batch->count, TIDOID,
-												sizeof(ItemPointerData), false, TYPALIGN_SHORT));
-	values[1] = PointerGetDatum(construct_md_array(batch->codes, batch->nulls, 1, dims, lower,
-												   code_type, length, by_value, align));
+	values[0] = makeArrayResult(batch->tids, CurrentMemoryContext);
+	values[1] = makeArrayResult(batch->codes, CurrentMemoryContext);
 	query = psprintf(
 		"UPDATE ONLY %1$s AS target SET %2$s = made.code "
 		"FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS made (tid, code) "
@@ -151,7 +114,6 @@ write_codes(Batch *batch)
 	if (SPI_execute_with_args(query, 2, types, values, NULL, false, 0) != SPI_OK_UPDATE)
 		elog(ERROR, "could not write codes");
 	batch->refresh->changed += (int64) SPI_processed;
-	refresh_note_transaction(batch->refresh);
 }
 
 /*
@@ -234,10 +196,9 @@ report_progress(Refresh *refresh, Oid table, BlockNumber page, BlockNumber end)
 static bool
 walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Oid table)
 {
-	Batch batch = {
-		.refresh = refresh, .relation = try_table_open(table, RowExclusiveLock), .room = 1024};
-	Oid			file;
+	Batch		batch = {.refresh = refresh, .relation = try_table_open(table, RowExclusiveLock)};
 	BlockNumber page = 0;
+	Oid			file;
 
 	if (batch.relation == NULL)
 		return false;
@@ -253,28 +214,28 @@ walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Oid table)
 		refresh->end_table = table;
 		refresh->end_file = file;
 	}
-	if (page < refresh->end)
+	if (page >= refresh->end)
 	{
-		batch.column = column_of_part(batch.relation, refresh->target, column);
-		vector_column_init(&batch.vector, batch.relation, batch.column.vector);
-		batch.scratch =
-			AllocSetContextCreate(CurrentMemoryContext, "unifdiag walk", ALLOCSET_DEFAULT_SIZES);
-		batch.tids = palloc(sizeof(Datum) * batch.room);
-		batch.codes = palloc(sizeof(Datum) * batch.room);
-		batch.nulls = palloc(sizeof(bool) * batch.room);
-		page = change_rows(&batch, page, refresh->end);
-		model_row_set(row, MODEL_WALK_TABLE, ObjectIdGetDatum(table));
-		model_row_set(row, MODEL_WALK_FILE, ObjectIdGetDatum(file));
-		model_row_set(row, MODEL_WALK_PAGE, Int64GetDatum((int64) page));
-		model_row_set(row, MODEL_WALK_SKIPPED,
-					  BoolGetDatum(refresh->skipped || DatumGetBool(ROW_VALUE(row, WALK_SKIPPED))));
-		model_row_update(row, MODEL_WALK_TABLE, MODEL_WALK_SKIPPED);
-		report_progress(refresh, table, page, refresh->end);
 		table_close(batch.relation, NoLock);
-		return true;
+		return false;
 	}
+	batch.column = column_of_part(batch.relation, refresh->target, column);
+	batch.code_type = get_atttype(table, batch.column.code);
+	batch.scratch =
+		AllocSetContextCreate(CurrentMemoryContext, "unifdiag walk", ALLOCSET_DEFAULT_SIZES);
+	vector_column_init(&batch.vector, batch.relation, batch.column.vector);
+	page = change_rows(&batch, page, refresh->end);
 	table_close(batch.relation, NoLock);
-	return false;
+	if (batch.count > 0)
+		note_transaction(row);
+	model_row_set(row, MODEL_WALK_TABLE, ObjectIdGetDatum(table));
+	model_row_set(row, MODEL_WALK_FILE, ObjectIdGetDatum(file));
+	model_row_set(row, MODEL_WALK_PAGE, Int64GetDatum((int64) page));
+	if (refresh->skipped)
+		model_row_set(row, MODEL_WALK_SKIPPED, BoolGetDatum(true));
+	model_row_update(row, batch.count > 0 ? MODEL_REWRITTEN : MODEL_WALK_TABLE, MODEL_WALK_SKIPPED);
+	report_progress(refresh, table, page, refresh->end);
+	return true;
 }
 
 /*
@@ -294,10 +255,9 @@ end_pass(Refresh *refresh, ModelRow *row)
 		model_row_update(row, MODEL_WALK_TABLE, MODEL_WALK_SKIPPED);
 		return false;
 	}
-	model_row_set(row, MODEL_REWRITTEN, refresh_transactions(refresh, row));
 	for (int column = MODEL_WALK_TABLE; column <= MODEL_WALK_SKIPPED; column++)
 		model_row_set_null(row, column);
-	model_row_update(row, MODEL_REWRITTEN, MODEL_WALK_SKIPPED);
+	model_row_update(row, MODEL_WALK_TABLE, MODEL_WALK_SKIPPED);
 	return true;
 }
 

@@ -9,22 +9,14 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
 #include "access/xact.h"
-#include "executor/spi.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 
-#include "../compat.h"
 #include "table.h"
 
 /* a connection asks for a worker at most this often */
@@ -37,9 +29,7 @@
 /* rows that a refresh changes in one transaction */
 #define WORKER_BATCH 1000
 
-/* model tables that a connection counts rows for */
-#define MOST_COUNTS 8
-
+/* The rows that this connection has hashed for the model table that it hashed for last. */
 typedef struct Count
 {
 	Oid	  model;
@@ -59,54 +49,29 @@ typedef struct WorkerArguments
 
 StaticAssertDecl(sizeof(WorkerArguments) <= BGW_EXTRALEN, "arguments fit");
 
-static Count		   counts[MOST_COUNTS];
-static bool			   in_worker = false;
+static Count		   count;
 static WorkerArguments wanted; /* model: InvalidOid if none is wanted */
+static bool			   in_worker = false;
 
 extern PGDLLEXPORT void unifdiag_worker_main(Datum argument);
-
-/* The place to count a model table's rows; the one with the fewest gives way. */
-static Count *
-count_of(Oid model, int64 threshold)
-{
-	Count *fewest = &counts[0];
-	uint64 random;
-
-	for (int i = 0; i < MOST_COUNTS; i++)
-	{
-		if (counts[i].model == model)
-			return &counts[i];
-		if (counts[i].rows < fewest->rows)
-			fewest = &counts[i];
-	}
-	/* many short connections ask as often as one that stays: each starts somewhere */
-	if (!pg_strong_random(&random, sizeof(random)))
-		random = 0;
-	fewest->model = model;
-	fewest->rows = (int64) (random % (uint64) threshold);
-	return fewest;
-}
 
 /* Counts a row that was hashed; after so many it is time for a refresh. */
 void
 worker_count_row(const CodeColumn *column, int64 threshold)
 {
-	Count *count = count_of(column->model, threshold);
+	uint64 random;
 
-	count->lock = column->function;
-	count->threshold = threshold;
-	count->rows++;
-}
-
-/* Asks for a refresh at the next commit, however few rows were hashed. */
-void
-worker_want(const CodeColumn *column)
-{
-	Count *count = count_of(column->model, 1);
-
-	count->lock = column->function;
-	count->threshold = 1;
-	count->rows = 1;
+	if (count.model != column->model)
+	{
+		/* many short connections ask as often as one that stays: each starts somewhere */
+		if (!pg_strong_random(&random, sizeof(random)))
+			random = 0;
+		count.model = column->model;
+		count.lock = column->function;
+		count.rows = (int64) (random % (uint64) threshold);
+	}
+	count.threshold = threshold;
+	count.rows++;
 }
 
 /*
@@ -117,28 +82,21 @@ static void
 choose(void)
 {
 	static TimestampTz last = 0;
+	const TimestampTz  now = GetCurrentTimestamp();
 
 	wanted.model = InvalidOid;
-	for (int i = 0; i < MOST_COUNTS && !in_worker; i++)
+	if (in_worker || !OidIsValid(count.model) || count.rows < count.threshold ||
+		!TimestampDifferenceExceeds(last, now, ASK_MILLISECONDS))
+		return;
+	last = now;
+	if (get_rel_name(count.model) != NULL &&
+		ConditionalLockRelationOid(count.lock, ShareUpdateExclusiveLock))
 	{
-		Count			 *count = &counts[i];
-		const TimestampTz now = GetCurrentTimestamp();
-
-		if (!OidIsValid(count->model) || count->rows < count->threshold)
-			continue;
-		if (get_rel_name(count->model) == NULL)
-			count->model = InvalidOid;
-		else if (TimestampDifferenceExceeds(last, now, ASK_MILLISECONDS) &&
-				 ConditionalLockRelationOid(count->lock, ShareUpdateExclusiveLock))
-		{
-			wanted.database = MyDatabaseId;
-			wanted.owner = table_owner(count->model);
-			wanted.model = count->model;
-			wanted.lock = count->lock;
-			count->rows = 0;
-			last = now;
-			return;
-		}
+		wanted.database = MyDatabaseId;
+		wanted.owner = table_owner(count.model);
+		wanted.model = count.model;
+		wanted.lock = count.lock;
+		count.rows = 0;
 	}
 }
 
@@ -235,16 +193,19 @@ find_work(const WorkerArguments *arguments, Refresh *refresh)
 	return found;
 }
 
-/* Settings of the owner or the database that would keep a refresh from its work. */
+/* Settings of the owner or the database must not keep a refresh from its work. */
 static void
 set_settings(void)
 {
-	SetConfigOption("search_path", "", PGC_USERSET, PGC_S_SESSION);
-	SetConfigOption("default_transaction_isolation", "read committed", PGC_USERSET, PGC_S_SESSION);
-	SetConfigOption("default_transaction_read_only", "off", PGC_USERSET, PGC_S_SESSION);
-	SetConfigOption("statement_timeout", "0", PGC_USERSET, PGC_S_SESSION);
-	SetConfigOption("lock_timeout", "0", PGC_USERSET, PGC_S_SESSION);
-	SetConfigOption("idle_in_transaction_session_timeout", "0", PGC_USERSET, PGC_S_SESSION);
+	static const char *const settings[][2] = {{"search_path", ""},
+											  {"default_transaction_isolation", "read committed"},
+											  {"default_transaction_read_only", "off"},
+											  {"statement_timeout", "0"},
+											  {"lock_timeout", "0"},
+											  {"idle_in_transaction_session_timeout", "0"}};
+
+	for (int i = 0; i < (int) lengthof(settings); i++)
+		SetConfigOption(settings[i][0], settings[i][1], PGC_USERSET, PGC_S_SESSION);
 }
 
 void
