@@ -215,12 +215,21 @@ static void
 backfill(const Attach *attach, const CodeColumn *column)
 {
 	ModelRow	 row;
+	Learning	 learning;
 	const Model *model;
 
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	model_row_get(attach->model, &row);
-	if (learn_rows(&row, column).learnt > 0)
+	learning = learn_rows(&row, column);
+	if (learning.skipped > 0)
+		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
+				errmsg("some rows of column \"%s\" are no vectors of the same kind: " INT64_FORMAT
+					   " of " INT64_FORMAT,
+					   attach->vector_name, learning.skipped, learning.skipped + learning.learnt),
+				errhint("Change these rows, or attach with backfill => false: a refresh leaves "
+						"them without codes."));
+	if (learning.learnt > 0)
 	{
 		model = sketcher_model(ROW_VALUE(&row, LEARNING));
 		if (model->rows >= model->config.bits)

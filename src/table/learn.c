@@ -63,6 +63,38 @@ read_numbers(Datum array, int *count)
 	return numbers;
 }
 
+/* The full number of a transaction: the last one that had these 32 bits. */
+static uint64
+full_number(uint64 next, TransactionId transaction)
+{
+	return next - (uint32) ((TransactionId) next - transaction);
+}
+
+/*
+ * A snapshot as pg_snapshot.  Unlike pg_current_snapshot's it has the running subtransactions,
+ * too, since rows have their numbers; if there are too many of them, it ends where it begins.
+ */
+static Datum
+snapshot_datum(const Learn *learn, Snapshot snapshot)
+{
+	const uint64   first = full_number(learn->next, snapshot->xmin);
+	const uint64   end = snapshot->suboverflowed ? first : full_number(learn->next, snapshot->xmax);
+	const int	   count = snapshot->suboverflowed ? 0 : (int) snapshot->xcnt + snapshot->subxcnt;
+	Datum		  *running = palloc(sizeof(Datum) * (count + 1));
+	StringInfoData text;
+
+	for (int i = 0; i < count; i++)
+		running[i] = full_number(learn->next, i < (int) snapshot->xcnt
+												  ? snapshot->xip[i]
+												  : snapshot->subxip[i - snapshot->xcnt]);
+	qsort(running, count, sizeof(Datum), compare_numbers);
+	initStringInfo(&text);
+	appendStringInfo(&text, UINT64_FORMAT ":" UINT64_FORMAT ":", first, end);
+	for (int i = 0; i < count; i++)
+		appendStringInfo(&text, "%s" UINT64_FORMAT, i > 0 ? "," : "", (uint64) running[i]);
+	return DirectFunctionCall1(pg_snapshot_in, CStringGetDatum(text.data));
+}
+
 /* What has been learnt so far, as far as this server can tell. */
 static void
 read_marks(Learn *learn)
@@ -95,9 +127,7 @@ is_new(const Learn *learn, TupleTableSlot *slot)
 		return true;
 	if (!TransactionIdIsNormal(creator))
 		return false;
-	/* the last transaction that had this number */
-	number = FullTransactionIdGetDatum(
-		FullTransactionIdFromU64(learn->next - (uint32) ((TransactionId) learn->next - creator)));
+	number = FullTransactionIdGetDatum(FullTransactionIdFromU64(full_number(learn->next, creator)));
 	return !DatumGetBool(DirectFunctionCall2(pg_visible_in_snapshot, number, learn->learnt)) &&
 		   (learn->rewritten_count == 0 ||
 			bsearch(&number, learn->rewritten, learn->rewritten_count, sizeof(Datum),
@@ -195,7 +225,7 @@ void
 note_transaction(ModelRow *row)
 {
 	const uint64 next = U64FromFullTransactionId(ReadNextFullTransactionId());
-	const uint64 number = next - (uint32) ((TransactionId) next - GetCurrentTransactionId());
+	const uint64 number = full_number(next, GetCurrentTransactionId());
 	Datum		*numbers = NULL;
 	int			 count = 0;
 
@@ -226,7 +256,7 @@ learn_rows(ModelRow *row, const CodeColumn *column)
 	foreach (cell, tables)
 		learn_table(&learn, lfirst_oid(cell), column);
 	model_row_set(row, MODEL_LEARNING, SketcherGetDatum(learn.sketcher));
-	model_row_set(row, MODEL_LEARNT, DirectFunctionCall1(pg_current_snapshot, (Datum) 0));
+	model_row_set(row, MODEL_LEARNT, snapshot_datum(&learn, GetActiveSnapshot()));
 	model_row_set(row, MODEL_SERVER, Int64GetDatum((int64) GetSystemIdentifier()));
 	model_row_set_null(row, MODEL_REWRITTEN);
 	return result;

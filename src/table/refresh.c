@@ -199,8 +199,19 @@ learn_and_publish(Refresh *refresh, Relation target)
 	refresh_look_up(refresh, target, &column, &row);
 	learning = learn_rows(&row, &column);
 	model = sketcher_model(ROW_VALUE(&row, LEARNING));
-	if (!ROW_IS_NULL(&row, PUBLISHED))
-		drift = model_drift(sketcher_model(ROW_VALUE(&row, PUBLISHED)), model);
+	if (!ROW_IS_NULL(&row, PUBLISHED) && model->rows > 0)
+	{
+		const Model *published = sketcher_model(ROW_VALUE(&row, PUBLISHED));
+
+		if (published->config.dims != model->config.dims ||
+			published->config.bits != model->config.bits)
+			ereport(ERROR, errcode(ERRCODE_DATA_CORRUPTED),
+					errmsg("models of table \"%s\" have %d bits for %d dimensions and %d for %d",
+						   RelationGetRelationName(target), published->config.bits,
+						   published->config.dims, model->config.bits, model->config.dims),
+					errhint("Detach the column and attach it again."));
+		drift = model_drift(published, model);
+	}
 	pays = model->rows >= model->config.bits && drift >= refresh->min_drift;
 	if (pays)
 		publish(&row);
