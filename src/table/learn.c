@@ -28,11 +28,7 @@ typedef struct Learn
 	Learning	 *result;
 	Sketcher	 *sketcher;
 	MemoryContext context; /* of the sketcher */
-	bool		  all;	   /* everything is new */
-	Datum		  learnt;
-	Datum		 *rewritten; /* sorted */
-	int			  rewritten_count;
-	uint64		  next; /* transaction number */
+	LearntMarks	  marks;
 } Learn;
 
 static int
@@ -75,18 +71,18 @@ full_number(uint64 next, TransactionId transaction)
  * too, since rows have their numbers; if there are too many of them, it ends where it begins.
  */
 static Datum
-snapshot_datum(const Learn *learn, Snapshot snapshot)
+snapshot_datum(uint64 next, Snapshot snapshot)
 {
-	const uint64   first = full_number(learn->next, snapshot->xmin);
-	const uint64   end = snapshot->suboverflowed ? first : full_number(learn->next, snapshot->xmax);
+	const uint64   first = full_number(next, snapshot->xmin);
+	const uint64   end = snapshot->suboverflowed ? first : full_number(next, snapshot->xmax);
 	const int	   count = snapshot->suboverflowed ? 0 : (int) snapshot->xcnt + snapshot->subxcnt;
 	Datum		  *running = palloc(sizeof(Datum) * (count + 1));
 	StringInfoData text;
 
 	for (int i = 0; i < count; i++)
-		running[i] = full_number(learn->next, i < (int) snapshot->xcnt
-												  ? snapshot->xip[i]
-												  : snapshot->subxip[i - snapshot->xcnt]);
+		running[i] =
+			full_number(next, i < (int) snapshot->xcnt ? snapshot->xip[i]
+													   : snapshot->subxip[i - snapshot->xcnt]);
 	qsort(running, count, sizeof(Datum), compare_numbers);
 	initStringInfo(&text);
 	appendStringInfo(&text, UINT64_FORMAT ":" UINT64_FORMAT ":", first, end);
@@ -95,42 +91,41 @@ snapshot_datum(const Learn *learn, Snapshot snapshot)
 	return DirectFunctionCall1(pg_snapshot_in, CStringGetDatum(text.data));
 }
 
-/* What has been learnt so far, as far as this server can tell. */
-static void
-read_marks(Learn *learn)
+/* What the row says has been learnt, as far as this server can tell. */
+void
+read_marks(const ModelRow *row, LearntMarks *marks)
 {
-	const ModelRow *row = learn->row;
-
-	learn->next = U64FromFullTransactionId(ReadNextFullTransactionId());
-	learn->all = ROW_IS_NULL(row, LEARNT) || ROW_IS_NULL(row, SERVER) ||
-				 DatumGetInt64(ROW_VALUE(row, SERVER)) != (int64) GetSystemIdentifier();
-	if (learn->all)
+	memset(marks, 0, sizeof(*marks));
+	marks->next = U64FromFullTransactionId(ReadNextFullTransactionId());
+	marks->nothing = ROW_IS_NULL(row, LEARNT) || ROW_IS_NULL(row, SERVER) ||
+					 DatumGetInt64(ROW_VALUE(row, SERVER)) != (int64) GetSystemIdentifier();
+	if (marks->nothing)
 		return;
-	learn->learnt = ROW_VALUE(row, LEARNT);
+	marks->learnt = ROW_VALUE(row, LEARNT);
 	if (!ROW_IS_NULL(row, REWRITTEN))
 	{
-		learn->rewritten = read_numbers(ROW_VALUE(row, REWRITTEN), &learn->rewritten_count);
-		qsort(learn->rewritten, learn->rewritten_count, sizeof(Datum), compare_numbers);
+		marks->rewritten = read_numbers(ROW_VALUE(row, REWRITTEN), &marks->rewritten_count);
+		qsort(marks->rewritten, marks->rewritten_count, sizeof(Datum), compare_numbers);
 	}
 }
 
 /* Has the model not seen this row version yet? */
-static bool
-is_new(const Learn *learn, TupleTableSlot *slot)
+bool
+is_new(const LearntMarks *marks, TupleTableSlot *slot)
 {
 	bool				is_null;
 	const TransactionId creator =
 		DatumGetTransactionId(slot_getsysattr(slot, MinTransactionIdAttributeNumber, &is_null));
 	Datum number;
 
-	if (learn->all)
+	if (marks->nothing)
 		return true;
 	if (!TransactionIdIsNormal(creator))
 		return false;
-	number = FullTransactionIdGetDatum(FullTransactionIdFromU64(full_number(learn->next, creator)));
-	return !DatumGetBool(DirectFunctionCall2(pg_visible_in_snapshot, number, learn->learnt)) &&
-		   (learn->rewritten_count == 0 ||
-			bsearch(&number, learn->rewritten, learn->rewritten_count, sizeof(Datum),
+	number = FullTransactionIdGetDatum(FullTransactionIdFromU64(full_number(marks->next, creator)));
+	return !DatumGetBool(DirectFunctionCall2(pg_visible_in_snapshot, number, marks->learnt)) &&
+		   (marks->rewritten_count == 0 ||
+			bsearch(&number, marks->rewritten, marks->rewritten_count, sizeof(Datum),
 					compare_numbers) == NULL);
 }
 
@@ -209,7 +204,7 @@ learn_table(Learn *learn, Oid table, const CodeColumn *target_column)
 			continue;
 		if (slot_attisnull(slot, column.code))
 			learn->result->missing++;
-		if (is_new(learn, slot))
+		if (is_new(&learn->marks, slot))
 			learn_row(learn, relation, &vector, slot, datum);
 		MemoryContextReset(scratch);
 	}
@@ -251,12 +246,12 @@ learn_rows(ModelRow *row, const CodeColumn *column)
 	List	 *tables = leaf_tables(DatumGetObjectId(ROW_VALUE(row, TARGET)));
 	ListCell *cell;
 
-	read_marks(&learn);
+	read_marks(row, &learn.marks);
 	learn.sketcher = sketcher_writable(ROW_VALUE(row, LEARNING), learn.context);
 	foreach (cell, tables)
 		learn_table(&learn, lfirst_oid(cell), column);
 	model_row_set(row, MODEL_LEARNING, SketcherGetDatum(learn.sketcher));
-	model_row_set(row, MODEL_LEARNT, snapshot_datum(&learn, GetActiveSnapshot()));
+	model_row_set(row, MODEL_LEARNT, snapshot_datum(learn.marks.next, GetActiveSnapshot()));
 	model_row_set(row, MODEL_SERVER, Int64GetDatum((int64) GetSystemIdentifier()));
 	model_row_set_null(row, MODEL_REWRITTEN);
 	return result;

@@ -90,6 +90,16 @@ typedef struct VectorColumn
 	ExprContext *context; /* of the cast */
 } VectorColumn;
 
+/* What a model has learnt already; rows of later transactions are new to it. */
+typedef struct LearntMarks
+{
+	bool   nothing;
+	Datum  learnt;	  /* a pg_snapshot */
+	Datum *rewritten; /* numbers of transactions, sorted */
+	int	   rewritten_count;
+	uint64 next; /* number of a transaction */
+} LearntMarks;
+
 /* What learn_rows has found. */
 typedef struct Learning
 {
@@ -160,6 +170,8 @@ extern void				model_row_set_null(ModelRow *row, int column);
 extern void				model_row_update(ModelRow *row, int first, int last);
 
 /* learn.c */
+extern void		read_marks(const ModelRow *row, LearntMarks *marks);
+extern bool		is_new(const LearntMarks *marks, TupleTableSlot *slot);
 extern void		note_transaction(ModelRow *row);
 extern Learning learn_rows(ModelRow *row, const CodeColumn *column);
 

@@ -41,6 +41,8 @@ typedef struct Batch
 	int				 count; /* rows to be changed, */
 	ArrayBuildState *tids;	/* where they are, and their new codes */
 	ArrayBuildState *codes;
+	LearntMarks		 marks;
+	bool			 has_new; /* a row among them is new to the model */
 } Batch;
 
 /* Sets *code to the code that the row should have; false if it has it. */
@@ -85,6 +87,7 @@ lock_row(Batch *batch, TupleTableSlot *slot, TupleTableSlot *locked, Datum code,
 	if (result == TM_Ok)
 	{
 		batch->count++;
+		batch->has_new = batch->has_new || is_new(&batch->marks, slot);
 		batch->tids = accumArrayResult(batch->tids, PointerGetDatum(&slot->tts_tid), false, TIDOID,
 									   CurrentMemoryContext);
 		batch->codes =
@@ -224,9 +227,11 @@ walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Oid table)
 	batch.scratch =
 		AllocSetContextCreate(CurrentMemoryContext, "unifdiag walk", ALLOCSET_DEFAULT_SIZES);
 	vector_column_init(&batch.vector, batch.relation, batch.column.vector);
+	read_marks(row, &batch.marks);
 	page = change_rows(&batch, page, refresh->end);
 	table_close(batch.relation, NoLock);
-	if (batch.count > 0)
+	/* if a row has still to be learnt, the others are learnt again with it */
+	if (batch.count > 0 && !batch.has_new)
 		note_transaction(row);
 	model_row_set(row, MODEL_WALK_TABLE, ObjectIdGetDatum(table));
 	model_row_set(row, MODEL_WALK_FILE, ObjectIdGetDatum(file));

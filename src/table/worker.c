@@ -145,18 +145,16 @@ worker_init(void)
 	RegisterXactCallback(at_transaction, NULL);
 }
 
-/* Is this the only worker?  It stays so until it exits. */
+/* Is this the only worker?  It stays so until it lets go of the lock. */
 static bool
-become_only_worker(Oid oid)
+become_only_worker(LockRelId *lock)
 {
-	LockRelId lock = {.relId = oid, .dbId = MyDatabaseId};
-
 	for (int tries = 0; tries < LOCK_TRIES; tries++)
 	{
 		/* who has started us may still be about to commit */
-		if (ConditionalLockRelationOid(oid, ShareUpdateExclusiveLock))
+		if (ConditionalLockRelationOid(lock->relId, ShareUpdateExclusiveLock))
 		{
-			LockRelationIdForSession(&lock, ShareUpdateExclusiveLock);
+			LockRelationIdForSession(lock, ShareUpdateExclusiveLock);
 			return true;
 		}
 		pg_usleep(LOCK_NAP * 1000L);
@@ -212,6 +210,7 @@ void
 unifdiag_worker_main(Datum argument pg_attribute_unused())
 {
 	WorkerArguments arguments;
+	LockRelId		lock;
 	Refresh			refresh = {0};
 
 	in_worker = true;
@@ -221,7 +220,9 @@ unifdiag_worker_main(Datum argument pg_attribute_unused())
 	connect_as(arguments.database, arguments.owner);
 	set_settings();
 	StartTransactionCommand();
-	if (become_only_worker(arguments.lock))
+	lock.relId = arguments.lock;
+	lock.dbId = MyDatabaseId;
+	if (become_only_worker(&lock))
 	{
 		SPI_connect_ext(SPI_OPT_NONATOMIC);
 		PushActiveSnapshot(GetTransactionSnapshot());
@@ -233,6 +234,7 @@ unifdiag_worker_main(Datum argument pg_attribute_unused())
 		else
 			PopActiveSnapshot();
 		SPI_finish();
+		UnlockRelationIdForSession(&lock, ShareUpdateExclusiveLock);
 	}
 	CommitTransactionCommand();
 	proc_exit(0);
