@@ -22,18 +22,25 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplesort.h"
 
 #include "../compat.h"
 #include "search.h"
 
-/* Opens an index after making sure that it is one of ours, and usable. */
+/*
+ * Opens an index after making sure that it is one of ours, and usable; and its table first, as
+ * everybody who locks both does.
+ */
 static Relation
-open_index(Oid oid)
+open_index(Oid oid, Relation *heap)
 {
-	Relation index = relation_open(oid, AccessShareLock);
+	const Oid heap_oid = IndexGetRelation(oid, true);
+	Relation  index;
 
+	*heap = OidIsValid(heap_oid) ? table_open(heap_oid, AccessShareLock) : NULL;
+	index = relation_open(oid, AccessShareLock);
 	if (index->rd_rel->relkind != RELKIND_INDEX || index->rd_indam->ambuild != hamming_build)
 		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				errmsg("\"%s\" is not a hamming index", RelationGetRelationName(index)));
@@ -45,6 +52,19 @@ open_index(Oid oid)
 				errmsg("index \"%s\" is not valid", RelationGetRelationName(index)),
 				errdetail("It is being built, or building it has failed."));
 	return index;
+}
+
+/* Counts of rows are for those who may count them: who may read a column, and all rows of it. */
+static void
+check_may_count(Relation heap)
+{
+	const Oid table = RelationGetRelid(heap);
+	const Oid user = GetUserId();
+
+	if ((pg_class_aclcheck(table, user, ACL_SELECT) != ACLCHECK_OK &&
+		 pg_attribute_aclcheck_all(table, user, ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK) ||
+		check_enable_rls(table, InvalidOid, true) == RLS_ENABLED)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(heap));
 }
 
 typedef struct Inspection
@@ -194,7 +214,8 @@ PG_FUNCTION_INFO_V1(hamming_info);
 Datum
 hamming_info(PG_FUNCTION_ARGS)
 {
-	Relation	index = open_index(PG_GETARG_OID(0));
+	Relation	heap;
+	Relation	index = open_index(PG_GETARG_OID(0), &heap);
 	Inspection	inspection = {.rows = NULL};
 	TupleDesc	descriptor;
 	Datum		values[6];
@@ -204,6 +225,7 @@ hamming_info(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
+	check_may_count(heap);
 	inspect(&inspection, index);
 	blocks = RelationGetNumberOfBlocks(index);
 	room = (double) (inspection.codes.nbytes + (int) sizeof(ItemPointerData)) * inspection.ncodes +
@@ -216,6 +238,7 @@ hamming_info(PG_FUNCTION_ARGS)
 	values[4] = Int64GetDatum((int64) blocks);
 	values[5] = Float8GetDatum(room / ((double) blocks * BLCKSZ));
 	relation_close(index, AccessShareLock);
+	table_close(heap, AccessShareLock);
 	descriptor = BlessTupleDesc(descriptor);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls)));
 }
@@ -322,13 +345,13 @@ Datum
 hamming_check(PG_FUNCTION_ARGS)
 {
 	const bool with_table = PG_GETARG_BOOL(1);
-	Relation   index = open_index(PG_GETARG_OID(0));
-	Relation   heap = table_open(index->rd_index->indrelid, AccessShareLock);
+	Relation   heap;
+	Relation   index = open_index(PG_GETARG_OID(0), &heap);
 	Oid		   user;
 	int		   security;
 	int		   settings;
-	Inspection inspection = {.rows = start_sort(), .heap = heap};
-	Snapshot   snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	Inspection inspection = {.heap = heap};
+	Snapshot   snapshot;
 
 	if (!owns_relation(RelationGetRelid(heap), GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, RelationGetRelationName(heap));
@@ -338,6 +361,8 @@ hamming_check(PG_FUNCTION_ARGS)
 	settings = NewGUCNestLevel();
 	restrict_search_path();
 
+	snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	inspection.rows = start_sort();
 	inspect(&inspection, index);
 	if (with_table)
 		check_against_table(&inspection, heap, index, snapshot);
@@ -346,7 +371,7 @@ hamming_check(PG_FUNCTION_ARGS)
 	SetUserIdAndSecContext(user, security);
 	UnregisterSnapshot(snapshot);
 	tuplesort_end(inspection.rows);
-	table_close(heap, AccessShareLock);
 	relation_close(index, AccessShareLock);
+	table_close(heap, AccessShareLock);
 	PG_RETURN_VOID();
 }
