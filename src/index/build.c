@@ -58,19 +58,16 @@ declared_bits(Relation index)
 	return Max(TupleDescAttr(RelationGetDescr(index), 0)->atttypmod, 0);
 }
 
-/* A code to be indexed; an error if it is not as long as those that are. */
-BitHashView
-hamming_code_of(Relation index, Datum value, int nbits)
+/* An error if a code to be indexed is not as long as those that are. */
+void
+hamming_check_code(Relation index, BitHashView code, int nbits)
 {
-	BitHashView code = DatumGetBitHashView(value);
-
 	if (nbits != 0 && code.nbits != nbits)
 		ereport(ERROR, errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
 				errmsg("code has %d bits, and index \"%s\" holds codes of %d", code.nbits,
 					   RelationGetRelationName(index), nbits),
 				errhint("Give the column the type bithash(n), so that all codes have the same "
 						"length."));
-	return code;
 }
 
 /* Appends the pages that wait to the index. */
@@ -118,14 +115,17 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	BuildState	 *state = arg;
 	const int	  which = isnull[0] ? NULLS : CODES;
 	MemoryContext caller = MemoryContextSwitchTo(state->context);
+	BitHashView	  code = {.nbits = 0, .bits = NULL};
 	HammingEntry  entry = {.bits = NULL, .tid = *tid};
 
+	if (!isnull[0])
+		code = DatumGetBitHashView(values[0]);
 	/*
 	 * A deleted row that an older snapshot may still see, of another length than the others
 	 * or the first of any: it is no reason to fail, but such snapshots must do without this
 	 * index.
 	 */
-	if (!alive && !isnull[0] && DatumGetBitHashView(values[0]).nbits != state->nbits)
+	if (!alive && !isnull[0] && code.nbits != state->nbits)
 	{
 		state->info->ii_BrokenHotChain = true;
 		MemoryContextSwitchTo(caller);
@@ -133,8 +133,7 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	}
 	if (!isnull[0])
 	{
-		const BitHashView code = hamming_code_of(index, values[0], state->nbits);
-
+		hamming_check_code(index, code, state->nbits);
 		if (state->layouts[CODES].capacity == 0)
 		{
 			state->nbits = code.nbits;

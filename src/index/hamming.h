@@ -176,7 +176,7 @@ extern HammingMemory *hamming_memory(Relation index, BlockNumber blocks, BlockNu
 extern IndexBuildResult *hamming_build(Relation heap, Relation index, IndexInfo *info);
 extern void				 hamming_build_empty(Relation index);
 extern char				*hamming_phase_name(int64 phase);
-extern BitHashView		 hamming_code_of(Relation index, Datum value, int nbits);
+extern void				 hamming_check_code(Relation index, BitHashView code, int nbits);
 
 /* insert.c */
 extern bool hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,

@@ -32,10 +32,9 @@ typedef struct Insertion
  * noted in the metapage.
  */
 static int
-settle_bits(Relation index, Datum value)
+settle_bits(Relation index, int nbits)
 {
 	HammingMeta	 meta = hamming_read_meta(index);
-	const int	 nbits = hamming_code_of(index, value, (int) meta.nbits).nbits;
 	Buffer		 buffer;
 	HammingMeta *page_meta;
 	int			 settled;
@@ -59,12 +58,12 @@ settle_bits(Relation index, Datum value)
 
 /* The code length, which never changes once there is one, is remembered with the index. */
 static int
-get_bits(Relation index, Datum value)
+get_bits(Relation index, int nbits)
 {
 	HammingMemory *memory = hamming_memory(index, 0, 0);
 
 	if (memory->nbits == 0)
-		memory->nbits = settle_bits(index, value);
+		memory->nbits = settle_bits(index, nbits);
 	return memory->nbits;
 }
 
@@ -179,18 +178,23 @@ hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			   Relation heap pg_attribute_unused(), IndexUniqueCheck check pg_attribute_unused(),
 			   bool unchanged pg_attribute_unused(), IndexInfo *info pg_attribute_unused())
 {
-	const int nbits = isnull[0] ? (int) hamming_read_meta(index).nbits : get_bits(index, values[0]);
-	BlockNumber block = RelationGetTargetBlock(index);
-	Insertion	insertion = {
-		  .index = index,
-		  .codes = hamming_layout(HAMMING_CODES, nbits),
-		  .nulls = hamming_layout(HAMMING_NULLS, 0),
-		  .layout = isnull[0] ? &insertion.nulls : &insertion.codes,
-		  .entry = {.bits = NULL, .tid = *tid},
-	  };
+	BitHashView code = {.nbits = 0, .bits = NULL};
+	BlockNumber block;
+	Insertion	insertion = {.index = index};
+	int			nbits;
 
+	/* first, because fetching a value that is stored out of line reads catalogs */
 	if (!isnull[0])
-		insertion.entry.bits = hamming_code_of(index, values[0], nbits).bits;
+		code = DatumGetBitHashView(values[0]);
+	nbits = isnull[0] ? (int) hamming_read_meta(index).nbits : get_bits(index, code.nbits);
+	if (!isnull[0])
+		hamming_check_code(index, code, nbits);
+	insertion.codes = hamming_layout(HAMMING_CODES, nbits);
+	insertion.nulls = hamming_layout(HAMMING_NULLS, 0);
+	insertion.layout = isnull[0] ? &insertion.nulls : &insertion.codes;
+	insertion.entry.bits = code.bits;
+	insertion.entry.tid = *tid;
+	block = RelationGetTargetBlock(index);
 	if (!isnull[0] && block != InvalidBlockNumber && try_page(&insertion, block) == ADDED)
 		return false;
 	if (!try_free_space(&insertion))

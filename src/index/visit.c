@@ -22,8 +22,8 @@
 
 /*
  * What a backend remembers of an index; with room for the buffers of so many blocks of it, and
- * of its table.  The server frees it when the index changes, which can only be where locks are
- * taken.
+ * of its table.  The server frees it whenever it reads catalogs and learns that the index may have
+ * changed.  So nobody keeps the pointer across a call of which that is not known.
  */
 HammingMemory *
 hamming_memory(Relation index, BlockNumber blocks, BlockNumber row_blocks)
@@ -141,15 +141,18 @@ read_block(Relation index, BlockNumber block, HammingMemory *memory, bool look_u
 
 /* Calls visit for every step-th page of entries, one share lock at a time. */
 static void
-visit_every(Relation index, HammingMemory *memory, BlockNumber blocks, BlockNumber step,
-			LookUps due, HammingPageVisitor visit, void *state)
+visit_every(Relation index, BlockNumber blocks, BlockNumber step, LookUps due,
+			HammingPageVisitor visit, void *state)
 {
 	for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block += step)
 	{
-		Buffer buffer;
-		Page   page;
+		HammingMemory *memory;
+		Buffer		   buffer;
+		Page		   page;
 
 		CHECK_FOR_INTERRUPTS();
+		/* again for each page: the visitor may read catalogs */
+		memory = hamming_memory(index, blocks, 0);
 		buffer = read_block(index, block, memory, block >= due.first && block < due.end);
 		page = BufferGetPage(buffer);
 		visit(state, page, block, upcoming_pages(memory, page, block, step, blocks));
@@ -171,10 +174,10 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 	{
 		const uint64	  moves = hamming_read_meta(index).moves;
 		const BlockNumber blocks = RelationGetNumberOfBlocks(index);
-		HammingMemory	 *memory = hamming_memory(index, blocks, 0);
 
 		start(state);
-		visit_every(index, memory, blocks, 1, next_look_ups(memory, blocks), visit, state);
+		visit_every(index, blocks, 1, next_look_ups(hamming_memory(index, blocks, 0), blocks),
+					visit, state);
 		if (hamming_read_meta(index).moves == moves)
 			break;
 		if (!waits)
@@ -191,5 +194,5 @@ hamming_visit_sample(Relation index, BlockNumber step, HammingPageVisitor visit,
 	const BlockNumber blocks = RelationGetNumberOfBlocks(index);
 	const LookUps	  none = {0, 0};
 
-	visit_every(index, hamming_memory(index, blocks, 0), blocks, step, none, visit, state);
+	visit_every(index, blocks, step, none, visit, state);
 }
