@@ -27,7 +27,9 @@ OBJS = \
 	src/index/check.o \
 	src/index/compact.o \
 	src/index/cost.o \
+	src/index/found.o \
 	src/index/handler.o \
+	src/index/index_only.o \
 	src/index/insert.o \
 	src/index/log.o \
 	src/index/nearest.o \
@@ -86,6 +88,7 @@ REGRESS = \
 	distance \
 	selectivity \
 	hamming \
+	hamming_index_only \
 	hamming_oracle \
 	sketcher \
 	sketcher_errors \
@@ -96,6 +99,7 @@ REGRESS_OPTS = --load-extension=$(EXTENSION)
 
 ISOLATION = \
 	build_scan \
+	index_only_vacuum \
 	insert_scan \
 	insert_vacuum \
 	vacuum_scan

@@ -25,7 +25,7 @@ DECLARE
 	result text;
 BEGIN
 	PERFORM set_config('enable_seqscan', (NOT by_index)::text, true), set_config('enable_sort', (NOT by_index)::text, true),
-		set_config('enable_indexscan', by_index::text, true), set_config('enable_bitmapscan', by_index::text, true);
+		set_config('enable_indexscan', by_index::text, true), set_config('enable_indexonlyscan', by_index::text, true), set_config('enable_bitmapscan', by_index::text, true);
 	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
 		plan := plan || line;
 	END LOOP;

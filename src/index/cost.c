@@ -51,6 +51,18 @@ pass_cost(const IndexOptInfo *index)
 	return index->pages * OPERATORS_PER_PAGE * cpu_operator_cost + outside * seq_page_cost;
 }
 
+/* The bytes of a code as far as the planner sees them, if codes are returned, or else -1. */
+static int
+returned_bytes(const IndexPath *path)
+{
+	const IndexOptInfo *index = path->indexinfo;
+	const double		entry = index->pages * (double) BLCKSZ / Max(index->tuples, 1.0);
+
+	if (path->path.pathtype != T_IndexOnlyScan)
+		return -1;
+	return (int) Min(entry, BITHASH_BYTES(BITHASH_MAX_BITS));
+}
+
 void
 hamming_cost_estimate(PlannerInfo *root, IndexPath *path, double loops pg_attribute_unused(),
 					  Cost *startup, Cost *total, Selectivity *selectivity, double *correlation,
@@ -63,7 +75,7 @@ hamming_cost_estimate(PlannerInfo *root, IndexPath *path, double loops pg_attrib
 	*selectivity = condition_selectivity(root, path);
 	rows = clamp_row_est(*selectivity * index->tuples);
 	*startup = pass;
-	*total = pass * hamming_search_passes(rows) +
+	*total = pass * hamming_search_passes(rows, returned_bytes(path)) +
 			 rows * OPERATORS_PER_ROW * log2(rows + 1.0) * cpu_operator_cost;
 	*correlation = 0.0;
 	*pages = index->pages;

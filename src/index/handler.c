@@ -24,6 +24,13 @@ hamming_options(Datum options, bool validate)
 	return build_reloptions(options, validate, kind, sizeof(int32), NULL, 0);
 }
 
+/* Entries are codes as they are: an index-only scan has all of them. */
+static bool
+hamming_can_return(Relation index pg_attribute_unused(), int column pg_attribute_unused())
+{
+	return true;
+}
+
 PG_FUNCTION_INFO_V1(hamming_handler);
 Datum
 hamming_handler(PG_FUNCTION_ARGS)
@@ -45,6 +52,7 @@ hamming_handler(PG_FUNCTION_ARGS)
 	routine->aminsert = hamming_insert;
 	routine->ambulkdelete = hamming_bulk_delete;
 	routine->amvacuumcleanup = hamming_vacuum_cleanup;
+	routine->amcanreturn = hamming_can_return;
 	routine->amcostestimate = hamming_cost_estimate;
 	routine->amoptions = hamming_options;
 	routine->ambuildphasename = hamming_phase_name;

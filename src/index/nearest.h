@@ -65,20 +65,27 @@ nearest_count(HammingNearest *nearest, uint32 rank)
 		nearest->closer -= nearest->counts[--nearest->farthest];
 }
 
-/* Takes an entry that is not beyond the farthest distance when its page is looked at. */
-static inline void
-nearest_add(HammingNearest *nearest, uint32 distance, const ItemPointerData *tid)
+static inline uint64
+nearest_key(uint32 distance, const ItemPointerData *tid)
 {
-	const uint64 key = (uint64) distance << 48 |
-					   (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
-					   ItemPointerGetOffsetNumberNoCheck(tid);
+	return (uint64) distance << 48 | (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
+		   ItemPointerGetOffsetNumberNoCheck(tid);
+}
 
+/*
+ * Adds an entry that is not beyond the farthest distance when its page is looked at; false if it is
+ * not wanted.
+ */
+static inline bool
+nearest_add(HammingNearest *nearest, uint64 key)
+{
 	if (key <= nearest->last || key >= nearest->bound)
-		return;
+		return false;
 	nearest->keys[nearest->found++] = key;
-	nearest_count(nearest, rank_of(nearest, distance));
+	nearest_count(nearest, rank_of(nearest, KEY_DISTANCE(key)));
 	if (nearest->found == nearest->room)
 		nearest_make_room(nearest);
+	return true;
 }
 
 #endif /* UNIFDIAG_NEAREST_H */

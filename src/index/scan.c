@@ -13,6 +13,7 @@
 
 #include "../compat.h"
 #include "ahead.h"
+#include "index_only.h"
 
 typedef struct HammingScan
 {
@@ -20,6 +21,8 @@ typedef struct HammingScan
 	HammingSearch *search;
 	bool		   nothing; /* a condition is NULL */
 	HammingAhead   ahead;
+
+	HammingIndexOnly *index_only; /* NULL if rows are fetched from the table */
 } HammingScan;
 
 IndexScanDesc
@@ -32,6 +35,7 @@ hamming_begin_scan(Relation index, int nkeys, int norderbys)
 		AllocSetContextCreate(CurrentMemoryContext, "hamming scan keys", ALLOCSET_SMALL_SIZES);
 	state->search = hamming_search_create(index);
 	state->nothing = true;
+	state->index_only = NULL;
 	scan->opaque = state;
 	if (norderbys > 0)
 	{
@@ -43,11 +47,11 @@ hamming_begin_scan(Relation index, int nkeys, int norderbys)
 
 /* Reads what the keys ask for; false if one is NULL, which no row fulfils. */
 static bool
-read_question(IndexScanDesc scan, HammingQuestion *question)
+read_query(IndexScanDesc scan, HammingQuery *query)
 {
 	HammingBall **balls = palloc(sizeof(HammingBall *) * Max(scan->numberOfKeys, 1));
 
-	memset(question, 0, sizeof(*question));
+	memset(query, 0, sizeof(*query));
 	for (int i = 0; i < scan->numberOfKeys; i++)
 	{
 		ScanKey key = &scan->keyData[i];
@@ -57,17 +61,18 @@ read_question(IndexScanDesc scan, HammingQuestion *question)
 			return false;
 		balls[i] = DatumGetHammingBall(key->sk_argument);
 	}
-	question->balls = balls;
-	question->nballs = scan->numberOfKeys;
-	question->ordered = scan->numberOfOrderBys > 0;
-	if (question->ordered)
+	query->table = scan->xs_want_itup ? scan->heapRelation : NULL;
+	query->balls = balls;
+	query->nballs = scan->numberOfKeys;
+	query->ordered = scan->numberOfOrderBys > 0;
+	if (query->ordered)
 	{
 		ScanKey key = &scan->orderByData[0];
 
 		Assert(key->sk_strategy == HAMMING_DISTANCE_STRATEGY);
-		question->query_is_null = (key->sk_flags & SK_ISNULL) != 0;
-		if (!question->query_is_null)
-			question->query = DatumGetBitHashView(key->sk_argument);
+		query->code_is_null = (key->sk_flags & SK_ISNULL) != 0;
+		if (!query->code_is_null)
+			query->code = DatumGetBitHashView(key->sk_argument);
 	}
 	return true;
 }
@@ -76,9 +81,9 @@ void
 hamming_rescan(IndexScanDesc scan, ScanKey keys, int nkeys pg_attribute_unused(), ScanKey orderbys,
 			   int norderbys pg_attribute_unused())
 {
-	HammingScan	   *state = scan->opaque;
-	HammingQuestion question;
-	MemoryContext	caller;
+	HammingScan	 *state = scan->opaque;
+	HammingQuery  query;
+	MemoryContext caller;
 
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
@@ -86,11 +91,18 @@ hamming_rescan(IndexScanDesc scan, ScanKey keys, int nkeys pg_attribute_unused()
 		memmove(scan->orderByData, orderbys, scan->numberOfOrderBys * sizeof(ScanKeyData));
 	MemoryContextReset(state->context);
 	caller = MemoryContextSwitchTo(state->context);
-	state->nothing = !read_question(scan, &question);
+	state->nothing = !read_query(scan, &query);
 	MemoryContextSwitchTo(caller);
+	if (scan->xs_want_itup)
+	{
+		/* the executor says so between beginning the scan and this */
+		if (state->index_only == NULL)
+			state->index_only = index_only_create(scan);
+		index_only_start(state->index_only);
+	}
 	if (!state->nothing)
 	{
-		hamming_search_start(state->search, &question);
+		hamming_search_start(state->search, &query);
 		/* the scan of a bitmap has no table */
 		if (scan->heapRelation != NULL)
 			ahead_start(&state->ahead, scan->heapRelation);
@@ -111,25 +123,37 @@ check_snapshot(IndexScanDesc scan)
 					   RelationGetRelationName(scan->indexRelation)));
 }
 
+/* The next row that is to be returned. */
+static bool
+next_row(IndexScanDesc scan, HammingScan *state, uint64 *key)
+{
+	if (state->nothing)
+		return false;
+	if (scan->xs_want_itup)
+		return index_only_next(state->index_only, scan, state->search, key);
+	if (!hamming_search_next(state->search, key))
+		return false;
+	ahead_of_row(&state->ahead, scan, state->search, *key);
+	return true;
+}
+
 bool
 hamming_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unused())
 {
-	HammingScan *state = scan->opaque;
-	uint64		 key;
+	uint64 key;
 
 	Assert(ScanDirectionIsForward(direction));
 	check_snapshot(scan);
-	if (state->nothing || !hamming_search_next(state->search, &key))
+	if (!next_row(scan, scan->opaque, &key))
 		return false;
-	ahead_of_row(&state->ahead, scan, state->search, key);
 	ItemPointerSet(&scan->xs_heaptid, KEY_BLOCK(key), KEY_OFFSET(key));
 	scan->xs_recheck = false;
 	if (scan->numberOfOrderBys > 0)
 	{
 		scan->xs_orderbynulls[0] = KEY_DISTANCE(key) == NULL_DISTANCE;
 		scan->xs_orderbyvals[0] = Int32GetDatum((int32) KEY_DISTANCE(key));
-		/* rows at the same distance are sorted by further distances, from 0, by the executor */
-		scan->xs_recheckorderby = scan->numberOfOrderBys > 1;
+		/* by further distances, from 0, the executor sorts, unless it has only what we return */
+		scan->xs_recheckorderby = scan->numberOfOrderBys > 1 && !scan->xs_want_itup;
 	}
 	return true;
 }
@@ -158,5 +182,7 @@ hamming_end_scan(IndexScanDesc scan)
 {
 	HammingScan *state = scan->opaque;
 
+	if (state->index_only != NULL)
+		index_only_end(state->index_only);
 	MemoryContextDelete(state->context);
 }

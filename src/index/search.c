@@ -22,15 +22,19 @@
 #define FIRST_KEEP 1024
 #define KEEP_GROWTH 4
 
+/* what it keeps at the least, if with their codes entries are so large that memory does not suffice
+ */
+#define MIN_KEEP 16
+
 /* a sample of an index is one page of so many, and at least so many */
 #define SAMPLE_STEP 128
 #define MIN_SAMPLE 4
 
 struct HammingSearch
 {
-	Relation		index;
-	MemoryContext	context; /* the search's own */
-	HammingQuestion question;
+	Relation	  index;
+	MemoryContext context; /* the search's own */
+	HammingQuery  query;
 
 	/* the distance from this code, at most limit, decides; other balls only filter */
 	bool		  nothing;	  /* no entry is asked for */
@@ -44,6 +48,8 @@ struct HammingSearch
 	int			   next;	 /* of these, the first that has not been returned */
 	bool		   complete; /* nothing lies behind these */
 	uint32		   horizon;	 /* rank of the farthest distance that the pass looks at */
+
+	HammingFoundSet found; /* with their codes, if codes are to be returned */
 
 	/* the index, and room for a page's columns, all set when its code length is known */
 	int			  nbits;
@@ -77,32 +83,32 @@ same_code(BitHashView a, BitHashView b)
 
 /* Chooses what decides: the query of an ordered search, or else the first ball. */
 void
-hamming_search_start(HammingSearch *search, const HammingQuestion *question)
+hamming_search_start(HammingSearch *search, const HammingQuery *query)
 {
 	int first_filter = 0;
 
-	search->question = *question;
+	search->query = *query;
 	search->nothing = false;
-	search->everything = question->ordered ? question->query_is_null : question->nballs == 0;
+	search->everything = query->ordered ? query->code_is_null : query->nballs == 0;
 	search->limit = BITHASH_MAX_BITS;
 	search->nfilters = 0;
-	if (question->ordered && !question->query_is_null)
-		search->center = question->query;
-	else if (!question->ordered && question->nballs > 0)
+	if (query->ordered && !query->code_is_null)
+		search->center = query->code;
+	else if (!query->ordered && query->nballs > 0)
 	{
-		search->center = ball_center(question->balls[0]);
-		search->limit = (uint32) Max(question->balls[0]->radius, 0);
-		search->nothing = question->balls[0]->radius < 0;
+		search->center = ball_center(query->balls[0]);
+		search->limit = (uint32) Max(query->balls[0]->radius, 0);
+		search->nothing = query->balls[0]->radius < 0;
 		first_filter = 1;
 	}
-	if (question->nballs > first_filter && search->filters != NULL)
+	if (query->nballs > first_filter && search->filters != NULL)
 		pfree(search->filters);
-	if (question->nballs > first_filter)
+	if (query->nballs > first_filter)
 		search->filters =
-			MemoryContextAlloc(search->context, question->nballs * sizeof(HammingBall *));
-	for (int i = first_filter; i < question->nballs; i++)
+			MemoryContextAlloc(search->context, query->nballs * sizeof(HammingBall *));
+	for (int i = first_filter; i < query->nballs; i++)
 	{
-		HammingBall *ball = question->balls[i];
+		HammingBall *ball = query->balls[i];
 
 		if (ball->radius < 0)
 			search->nothing = true;
@@ -193,11 +199,20 @@ find_within(HammingSearch *search, Page page, int count, uint32 radius, HammingU
 	return hamming_kernel->within(&codes, search->matches);
 }
 
+/* Mostly codes are not returned, which should cost nothing, either. */
+static inline void
+add_entry(HammingSearch *search, Page page, const HammingLayout *layout, int entry, uint32 distance)
+{
+	const uint64 key = nearest_key(distance, &HammingPageGetTids(page, layout)[entry]);
+
+	if (nearest_add(&search->nearest, key) && search->query.table != NULL)
+		found_add(&search->found, &search->nearest, key, page, layout, entry);
+}
+
 static void
 search_codes(HammingSearch *search, Page page, int count, HammingUpcoming upcoming)
 {
 	const uint32 radius = Min(search->nearest.farthest, search->limit);
-	ItemPointer	 tids = HammingPageGetTids(page, &search->codes);
 	size_t		 nmatches;
 
 	hamming_check_lengths(search->nbits, search->center.nbits);
@@ -207,20 +222,18 @@ search_codes(HammingSearch *search, Page page, int count, HammingUpcoming upcomi
 		const HammingMatch match = search->matches[i];
 
 		if (in_filters(search, page, match.position))
-			nearest_add(&search->nearest, match.distance, &tids[match.position]);
+			add_entry(search, page, &search->codes, match.position, match.distance);
 	}
 }
 
-/* Entries that no distance tells apart. */
+/* Entries that are in no order. */
 static void
-search_alike(HammingSearch *search, Page page, const HammingLayout *layout, int count)
+search_unordered(HammingSearch *search, Page page, const HammingLayout *layout, int count)
 {
-	ItemPointer tids = HammingPageGetTids(page, layout);
-
 	for (int entry = 0; entry < count; entry++)
 	{
 		if (layout->kind == HAMMING_NULLS || in_filters(search, page, entry))
-			nearest_add(&search->nearest, NULL_DISTANCE, &tids[entry]);
+			add_entry(search, page, layout, entry, NULL_DISTANCE);
 	}
 }
 
@@ -238,18 +251,18 @@ search_page(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
 	if (codes > 0 && search->nbits > 0)
 	{
 		if (search->everything)
-			search_alike(search, page, &search->codes, codes);
+			search_unordered(search, page, &search->codes, codes);
 		else
 			search_codes(search, page, codes, upcoming);
 	}
-	else if (nulls > 0 && search->question.nballs == 0 &&
+	else if (nulls > 0 && search->query.nballs == 0 &&
 			 search->nearest.farthest == rank_of(&search->nearest, NULL_DISTANCE))
-		search_alike(search, page, &search->nulls, nulls);
+		search_unordered(search, page, &search->nulls, nulls);
 }
 
 /* Makes room for what depends on the codes' length, and lays the centre out in words. */
 static void
-learn_length(HammingSearch *search, int nbits)
+set_code_length(HammingSearch *search, int nbits)
 {
 	MemoryContext caller = MemoryContextSwitchTo(search->context);
 	const int	  nbytes = BITHASH_BYTES(nbits);
@@ -282,6 +295,7 @@ start_pass(void *state)
 	HammingSearch *search = state;
 
 	nearest_start(&search->nearest, search->horizon);
+	found_start(&search->found);
 }
 
 /* Counts the codes of a page by their distance. */
@@ -316,7 +330,7 @@ guess_horizon(HammingSearch *search)
 	const double	share = (double) keep / SAMPLE_STEP;
 
 	nearest_start(nearest, rank_of(nearest, NULL_DISTANCE));
-	if (!search->question.ordered || search->everything || search->center.nbits != search->nbits ||
+	if (!search->query.ordered || search->everything || search->center.nbits != search->nbits ||
 		RelationGetNumberOfBlocks(search->index) < MIN_SAMPLE * SAMPLE_STEP)
 		return nearest->farthest;
 	/* counting only to so many leaves the horizon as the farthest rank of interest */
@@ -326,41 +340,43 @@ guess_horizon(HammingSearch *search)
 	return nearest->farthest;
 }
 
-/* How many entries the next pass keeps: more than the last, but in memory that is allowed. */
+/*
+ * How many entries the next pass keeps: more than the last, but in memory that is allowed.  If
+ * codes are returned, nbytes is their length, and else -1.
+ */
 static int
-next_keep(int keep)
+next_keep(int keep, int nbytes)
 {
-	const Size allowed = Min((Size) work_mem * 1024, MaxAllocSize) / NEAREST_BYTES;
+	const Size bytes = NEAREST_BYTES + (nbytes < 0 ? 0 : found_bytes(nbytes));
+	const Size allowed = Max(Min((Size) work_mem * 1024, MaxAllocSize) / bytes, MIN_KEEP);
+	const Size wanted = keep == 0 ? FIRST_KEEP : (Size) keep * KEEP_GROWTH;
 
-	if (keep == 0)
-		return FIRST_KEEP;
-	return (int) Max(Min((Size) keep * KEEP_GROWTH, allowed), FIRST_KEEP);
+	return (int) Min(wanted, allowed);
 }
 
 double
-hamming_search_passes(double rows)
+hamming_search_passes(double rows, int nbytes)
 {
-	int	   keep = next_keep(0);
+	int	   keep = next_keep(0, nbytes);
 	double passes = 1.0;
 
 	/* until passes do not grow any more */
-	while (rows > keep && next_keep(keep) > keep)
+	while (rows > keep && next_keep(keep, nbytes) > keep)
 	{
 		rows -= keep;
-		keep = next_keep(keep);
+		keep = next_keep(keep, nbytes);
 		passes += 1.0;
 	}
 	return passes + floor(rows / keep);
 }
 
+/* Makes room for what a pass keeps. */
 static void
-run_pass(HammingSearch *search)
+make_room(HammingSearch *search, bool with_codes)
 {
 	HammingNearest *nearest = &search->nearest;
-	HammingMeta		meta = hamming_read_meta(search->index);
-	const bool		first = nearest->keep == 0;
+	MemoryContext	caller = MemoryContextSwitchTo(search->context);
 
-	nearest->keep = next_keep(nearest->keep);
 	if (nearest->room < NEAREST_ROOM * nearest->keep)
 	{
 		if (nearest->room > 0)
@@ -369,13 +385,30 @@ run_pass(HammingSearch *search)
 			pfree(nearest->spare);
 		}
 		nearest->room = NEAREST_ROOM * nearest->keep;
-		nearest->keys = MemoryContextAlloc(search->context, sizeof(uint64) * nearest->room);
-		nearest->spare = MemoryContextAlloc(search->context, sizeof(uint64) * nearest->room);
+		nearest->keys = palloc(sizeof(uint64) * nearest->room);
+		nearest->spare = palloc(sizeof(uint64) * nearest->room);
 	}
-	learn_length(search, (int) meta.nbits);
+	if (with_codes)
+		found_init(&search->found, search->query.table, search->codes.nbytes, nearest);
+	MemoryContextSwitchTo(caller);
+}
+
+static void
+run_pass(HammingSearch *search)
+{
+	HammingNearest *nearest = &search->nearest;
+	HammingMeta		meta = hamming_read_meta(search->index);
+	const bool		first = nearest->keep == 0;
+	const bool		with_codes = search->query.table != NULL;
+
+	set_code_length(search, (int) meta.nbits);
+	nearest->keep = next_keep(nearest->keep, with_codes ? search->codes.nbytes : -1);
+	make_room(search, with_codes);
 	search->horizon = first ? guess_horizon(search) : rank_of(nearest, NULL_DISTANCE);
 	hamming_visit_pages(search->index, start_pass, search_page, search);
 	nearest_finish(nearest);
+	if (with_codes)
+		found_finish(&search->found, nearest);
 	search->complete =
 		nearest->found < nearest->keep && search->horizon == rank_of(nearest, NULL_DISTANCE);
 	search->next = 0;
@@ -390,6 +423,20 @@ hamming_search_next(HammingSearch *search, uint64 *key)
 		return false;
 	*key = search->nearest.last = search->nearest.keys[search->next++];
 	return true;
+}
+
+const HammingFound *
+hamming_search_found(const HammingSearch *search)
+{
+	return found_get(&search->found, search->next - 1);
+}
+
+BitHashView
+hamming_search_code(const HammingSearch *search)
+{
+	const BitHashView code = {.nbits = search->nbits, .bits = hamming_search_found(search)->code};
+
+	return code;
 }
 
 const uint64 *

@@ -31,6 +31,7 @@ my $compare = q{
 	SET LOCAL enable_seqscan = on;
 	SET LOCAL enable_sort = on;
 	SET LOCAL enable_indexscan = off;
+	SET LOCAL enable_indexonlyscan = off;
 	SELECT md5(string_agg(d::text, ',')) = :'by_index' FROM (SELECT code <~> (('x' || repeat('5a', 8))::bit(64))::bithash AS d FROM short ORDER BY d) q;
 	COMMIT;
 };

@@ -72,6 +72,7 @@ my %scripts = (
 		SELECT count(*) AS near FROM short WHERE hamming_within(code, ':q', 31) \gset
 		SELECT count(*) AS near_long FROM long WHERE hamming_within(code, ':l', 400) \gset
 		SET LOCAL enable_indexscan = off;
+		SET LOCAL enable_indexonlyscan = off;
 		SET LOCAL enable_bitmapscan = off;
 		SET LOCAL enable_seqscan = on;
 		SELECT 1 / (count(*) = :by_index AND coalesce(md5(string_agg(d::text, ',' ORDER BY d)), 'none') = ':distances' AND count(*) FILTER (WHERE d <= 31) = :near)::int
@@ -131,6 +132,7 @@ sub is_sound
 			(SELECT string_agg(id::text, ',') FROM (SELECT id FROM long WHERE hamming_within(code, q.long, 1940) ORDER BY id) s) FROM questions q;
 		RESET ALL;
 		SET enable_indexscan = off;
+		SET enable_indexonlyscan = off;
 		SET enable_bitmapscan = off;
 		INSERT INTO answers SELECT false, i, (SELECT string_agg(d::text, ',' ORDER BY d) FROM (SELECT code <~> q.short AS d FROM short) s),
 			(SELECT string_agg(id::text, ',' ORDER BY id) FROM long WHERE hamming_within(code, q.long, 1940)) FROM questions q;
