@@ -60,6 +60,7 @@ OBJS = \
 	src/model/rotation_unifdiag.o \
 	src/model/rotations.o \
 	src/model/sketcher.o \
+	src/model/sketcher_check.o \
 	src/model/sketcher_format.o \
 	src/model/sketcher_io.o \
 	src/model/sketcher_learn.o \

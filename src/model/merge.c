@@ -67,6 +67,32 @@ forget(Model *model, int64_t rows)
 	}
 }
 
+/* The squared distance of the means, measured with the given power of two. */
+static double
+squared_distance(const Model *a, const Model *b, int exponent)
+{
+	double sum = 0.0;
+
+	for (int k = 0; k < a->config.dims; k++)
+	{
+		const double distance = ldexp(b->mean[k] - a->mean[k], -exponent);
+
+		sum += distance * distance;
+	}
+	return sum;
+}
+
+/* The power of two for both: the larger one, or one that is large enough for the means. */
+static int
+common_exponent(const Model *a, const Model *b)
+{
+	int exponent = b->exponent > a->exponent ? b->exponent : a->exponent;
+
+	if (squared_distance(a, b, exponent) > MAX_SQUARED_LENGTH)
+		frexp(sqrt(squared_distance(a, b, 0)), &exponent);
+	return exponent;
+}
+
 /*
  * Merges b into a; b is used up.  Anchored, a is older than b: it keeps its orientation,
  * and its rows have been forgotten a little more with each row of b.
@@ -92,7 +118,7 @@ model_merge(Model *a, Model *b, bool anchored)
 	anchor_is_a = anchored || first_is_larger(a, b);
 	if (anchored)
 		forget(a, b->rows);
-	exponent = b->exponent > a->exponent ? b->exponent : a->exponent;
+	exponent = common_exponent(a, b);
 	model_rescale(a, exponent);
 	model_rescale(b, exponent);
 
@@ -119,6 +145,9 @@ model_merge(Model *a, Model *b, bool anchored)
 		if (a->rank == a->config.bits)
 			model_refresh(a);
 	}
+	/* the distance of the means may be longer than rows may be on average */
+	if (a->scatter > MAX_SQUARED_LENGTH * a->weight)
+		model_rescale(a, exponent + 1);
 	math_free(difference);
 	model_sync(a);
 }

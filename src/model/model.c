@@ -32,6 +32,12 @@
 /* what is added to the variances, as a share of their mean, before they are inverted */
 #define RIDGE 1e-9
 
+/* and at least: squares of numbers below the range of floats */
+#define MIN_RIDGE 1e-80
+
+/* a change of scale by which variances become nothing beside that of the row that asked for it */
+#define LARGE_RESCALE 0x1p-64
+
 /* the number of rows that are remembered, at the most */
 double
 model_memory(const ModelConfig *config)
@@ -205,7 +211,7 @@ largest_exponent(const Model *model, const float *row)
 	for (int k = 0; k < model->config.dims; k++)
 		largest = fmax(largest, fabs((double) row[k] - model->mean[k]));
 	frexp(largest, &exponent);
-	return exponent;
+	return exponent < MODEL_MIN_EXPONENT ? MODEL_MIN_EXPONENT : exponent;
 }
 
 /* Measures basis, covariance and scatter with another power of two. */
@@ -232,6 +238,8 @@ model_rescale(Model *model, int exponent)
 		model->norms[t] *= factor;
 	model->scatter *= factor;
 	model->exponent = exponent;
+	for (size_t i = 0; i < bits * bits && model->covariance != NULL && factor < LARGE_RESCALE; i++)
+		model->inverse[i] = i % (bits + 1) == 0 ? 1.0 / RIDGE : 0.0;
 }
 
 /* Centres and scales a row, moves the mean, and returns the result's squared length. */
@@ -385,15 +393,13 @@ model_learn(Model *model, const float *row)
 				  sqrt(share) * ldexp(1.0, -model->exponent), step);
 	if (!(norm <= MAX_SQUARED_LENGTH))
 	{
-		/* the mean has moved: its distance from the row has shrunk to the share before */
-		const double difference = config->center ? weight / before : 1.0;
-
 		if (!config->tracker->patient)
 			take_waiting_rows(model);
 		model_rescale(model, largest_exponent(model, row) + 1);
 		centred = model->block + (size_t) model->waiting * (size_t) config->dims;
+		/* the mean has moved: its distance from the row has shrunk to the share before */
 		subtract(row, model->mean, centred, config->dims,
-				 difference * sqrt(share) * ldexp(1.0, -model->exponent));
+				 ldexp(1.0, -model->exponent) / sqrt(share));
 		norm = squared_length(centred, config->dims);
 	}
 	model->norms[model->waiting++] = norm;
@@ -458,10 +464,31 @@ model_complete_basis(Model *model)
 	model->complete = true;
 }
 
+/* Computes the inverse of the covariance anew; a ridge keeps directions without variance finite. */
+void
+model_invert(Model *model)
+{
+	const int	 bits = model->config.bits;
+	const size_t size = (size_t) bits * (size_t) bits;
+	double		 trace = 0.0;
+
+	for (int i = 0; i < bits; i++)
+		trace += model->covariance[(size_t) i * bits + i];
+	memcpy(model->inverse, model->covariance, size * sizeof(double));
+	for (int i = 0; i < bits; i++)
+		model->inverse[(size_t) i * bits + i] += fmax(RIDGE * trace / bits, MIN_RIDGE);
+	if (!positive_inverse(bits, model->inverse))
+	{
+		/* not even the ridge helps: treat all directions alike */
+		memset(model->inverse, 0, size * sizeof(double));
+		for (int i = 0; i < bits; i++)
+			model->inverse[(size_t) i * bits + i] = bits / fmax(trace, MIN_RIDGE);
+	}
+}
+
 /*
  * Removes what rounding has added: W <- W - (WW' - I)/2 W makes the rows orthonormal again
- * with the least change, and the inverse is computed anew.  Its ridge keeps directions
- * without variance finite.
+ * with the least change, and the inverse is computed anew.
  */
 void
 model_refresh(Model *model)
@@ -471,7 +498,6 @@ model_refresh(Model *model)
 	const size_t size = (size_t) bits * (size_t) bits;
 	float		*skew = math_alloc(size, sizeof(float));
 	float		 largest = 0.0F;
-	double		 trace = 0.0;
 
 	multiply_f(false, true, bits, bits, dims, 1.0F, model->basis, dims, model->basis, dims, 0.0F,
 			   skew, bits);
@@ -490,19 +516,7 @@ model_refresh(Model *model)
 		math_free(change);
 	}
 	math_free(skew);
-
-	for (int i = 0; i < bits; i++)
-		trace += model->covariance[(size_t) i * bits + i];
-	memcpy(model->inverse, model->covariance, size * sizeof(double));
-	for (int i = 0; i < bits; i++)
-		model->inverse[(size_t) i * bits + i] += RIDGE * trace / bits;
-	if (!positive_inverse(bits, model->inverse))
-	{
-		/* not even the ridge helps: treat all directions alike */
-		memset(model->inverse, 0, size * sizeof(double));
-		for (int i = 0; i < bits; i++)
-			model->inverse[(size_t) i * bits + i] = trace > 0.0 ? bits / trace : 1.0;
-	}
+	model_invert(model);
 	model->refreshed_rows = model->rows;
 }
 

@@ -20,6 +20,13 @@
 
 #define MODEL_MAX_DIMS 16000
 
+/* counts of rows are exact in double precision */
+#define MODEL_MAX_ROWS (INT64_C(1) << 53)
+
+/* exponents of differences of floats, with some to spare at each end */
+#define MODEL_MIN_EXPONENT (-160)
+#define MODEL_MAX_EXPONENT 160
+
 /* a squared length beyond which a row asks for a larger exponent */
 #define MAX_SQUARED_LENGTH 0x1p60
 
@@ -183,6 +190,7 @@ extern void	  model_assign_rotation(Model *to, const Model *from);
 extern void	  model_settle(Model *model);
 extern void	  model_note_projections(Model *model, const double *projected, int rows);
 extern void	  model_adapt_rotation(Model *model);
+extern void	  model_invert(Model *model);
 extern void	  model_refresh(Model *model);
 extern void	  model_rescale(Model *model, int exponent);
 extern void	  orthonormalise_row(const float *basis, int dims, int row, float *target);

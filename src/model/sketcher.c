@@ -88,6 +88,14 @@ read_stored(Datum datum, Model **base)
 	return model;
 }
 
+/* Computes what a model needs for learning and is not stored. */
+static void
+prepare_to_learn(Model *model)
+{
+	if (model != NULL && model->rows > 0 && model->rank == model->config.bits)
+		model_refresh(model);
+}
+
 /* The model that a model and its base stand for; both are used up. */
 static Model *
 merge_base(Model *model, Model *base)
@@ -125,8 +133,8 @@ sketcher_state(Datum datum, MemoryContext parent)
 	else
 	{
 		sketcher->model = read_stored(datum, &sketcher->base);
-		if (sketcher->model->rows > 0 && sketcher->model->rank == sketcher->model->config.bits)
-			model_refresh(sketcher->model);
+		prepare_to_learn(sketcher->model);
+		prepare_to_learn(sketcher->base);
 	}
 	MemoryContextSwitchTo(caller);
 	MemoryContextSetParent(sketcher->header.eoh_context, parent);
@@ -187,6 +195,15 @@ sketcher_check_rows(const Model *model)
 				errhint("Teach it with sketcher_learn or sketcher_add."));
 }
 
+/* Refuses rows that would be more than a model can count. */
+void
+sketcher_check_room(const Model *model, int64 rows)
+{
+	if (rows > MODEL_MAX_ROWS - model->rows)
+		ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				errmsg("model cannot learn from more than %lld rows", (long long) MODEL_MAX_ROWS));
+}
+
 bool
 sketcher_same_options(const ModelConfig *a, const ModelConfig *b)
 {
@@ -210,6 +227,7 @@ sketcher_merge_into(Model *model, Model *other, bool anchored)
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
 				errmsg("cannot merge models with different options"),
 				errhint("sketcher_info shows a model's options."));
+	sketcher_check_room(model, other->rows);
 	model_merge(model, other, anchored);
 }
 

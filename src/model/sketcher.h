@@ -18,8 +18,8 @@
  *     22     2  reserved      zero
  *     24     8  seed
  *     32     8  forgetting    above 0, at most 1
- *     40     8  rows
- *     48     8  weight        sum of the rows' weights
+ *     40     8  rows          at most 2^53
+ *     48     8  weight        sum of the rows' weights, each above 0 and at most 1
  *     56     8  scatter       weighted sum of squared distances from the mean
  *     64     4  exponent      of the power of two that vectors were divided by
  *     68     4  rank          basis rows that were learnt
@@ -47,6 +47,7 @@
 #include "utils/expandeddatum.h"
 
 #include "../code/bithash.h"
+#include "../compat.h"
 #include "../vectors.h"
 #include "model.h"
 
@@ -70,6 +71,7 @@ extern Sketcher *sketcher_object(Datum datum);
 extern Sketcher *sketcher_state(Datum datum, MemoryContext parent);
 extern Sketcher *sketcher_writable(Datum datum, MemoryContext parent);
 extern Model	*sketcher_model(Datum datum);
+extern void		 sketcher_check_room(const Model *model, int64 rows);
 extern bool		 sketcher_same_options(const ModelConfig *a, const ModelConfig *b);
 extern void		 sketcher_peek(Datum datum, int *bits, int64 *rows);
 extern void		 sketcher_merge_into(Model *model, Model *other, bool anchored);
@@ -100,5 +102,11 @@ extern Size	  format_size(const Model *model, const Model *base);
 extern void	  format_write(const Model *model, const Model *base, char *out, Size size);
 extern Model *format_read(const char *data, Size size, Model **base);
 extern void	  format_peek(const char *header, int *bits, int64 *rows);
+
+/* sketcher_check.c: damage */
+pg_noreturn extern void report_damage(const char *what);
+extern void				sketcher_check_counts(const Model *model);
+extern void				sketcher_check_arrays(const Model *model);
+extern void				sketcher_check_angles(const Model *model);
 
 #endif /* UNIFDIAG_SKETCHER_H */

@@ -26,12 +26,8 @@
 #define FLAG_CENTER 2
 #define FLAG_BASE 4
 
-/* exponents of differences of floats, with one to spare at each end */
-#define MIN_EXPONENT (-160)
-#define MAX_EXPONENT 160
-
-/* how far a row of an orthogonal matrix may be from length 1 before it is damage */
-#define LENGTH_TOLERANCE 1e-2
+/* base64 makes four characters of three bytes; and it ends with a zero */
+#define MAX_MODEL_SIZE ((MaxAllocSize - 1) / 4 * 3)
 
 static char *
 write_16(char *out, uint16 value)
@@ -124,13 +120,6 @@ read_double(const char *data)
 	return value;
 }
 
-static void
-report_damage(const char *what)
-{
-	ereport(ERROR, errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-			errmsg("sketcher is damaged: %s", what));
-}
-
 static const char *
 read_doubles(const char *data, double *values, size_t count)
 {
@@ -195,16 +184,15 @@ most_waiting(const ModelConfig *config)
 	return config->tracker->patient ? (Size) config->tracker->block_size(config) : 0;
 }
 
-/* A value is smaller than a gigabyte; refuse a model that could not be stored. */
+/* Refuses a model that could not be stored, or not be written as text. */
 void
 sketcher_check_size(const ModelConfig *config)
 {
-	if (body_size(config, most_waiting(config), (Size) config->rotation->recent) >
-		MaxAllocSize - VARHDRSZ)
+	if (body_size(config, most_waiting(config), (Size) config->rotation->recent) > MAX_MODEL_SIZE)
 		ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				errmsg("model of %d bits for %d dimensions is too large", config->bits,
 					   config->dims),
-				errdetail("A model takes less than a gigabyte."));
+				errdetail("The text form of a model takes less than a gigabyte."));
 }
 
 Size
@@ -347,53 +335,9 @@ read_counts(const char *data, Model *model)
 	model->exponent = (int32) read_32(data + 64);
 	model->rank = (int32) read_32(data + 68);
 	model->rotated_rows = (int64) read_64(data + 72);
-	if (!(model->weight >= 0.0 && isfinite(model->weight)) ||
-		!(model->scatter >= 0.0 && isfinite(model->scatter)))
-		report_damage("impossible weight or scatter");
-	if (model->exponent < MIN_EXPONENT || model->exponent > MAX_EXPONENT)
-		report_damage("impossible exponent");
-	if (model->rank < 0 || model->rank > (model->config.tracker->random ? 0 : model->config.bits))
-		report_damage("impossible rank");
-	if (model->rotated_rows < 0 || model->rotated_rows > model->rows)
-		report_damage("impossible number of rows");
 	model->waiting = (int32) read_32(data + 80);
 	model->recent_rows = (int32) read_32(data + 84);
-}
-
-static void
-check_length(double squared_length)
-{
-	if (fabs(squared_length - 1.0) > LENGTH_TOLERANCE)
-		report_damage("rows that should be one long are not");
-}
-
-/* Rows, waiting to be learnt or remembered: none is longer than the vectors' scale allows. */
-static const char *
-read_rows(const char *data, float *rows, size_t count, size_t columns)
-{
-	data = read_floats(data, rows, count * columns);
-	for (size_t t = 0; t < count; t++)
-	{
-		if (!(squared_length(rows + t * columns, (int) columns) <= MAX_SQUARED_LENGTH))
-			report_damage("a row is longer than its exponent allows");
-	}
-	return data;
-}
-
-/* A matrix of doubles whose rows are one long. */
-static const char *
-read_rotation(const char *data, double *rotation, size_t bits)
-{
-	data = read_doubles(data, rotation, bits * bits);
-	for (size_t i = 0; i < bits; i++)
-	{
-		double length = 0.0;
-
-		for (size_t j = 0; j < bits; j++)
-			length += rotation[i * bits + j] * rotation[i * bits + j];
-		check_length(length);
-	}
-	return data;
+	sketcher_check_counts(model);
 }
 
 static const char *
@@ -404,8 +348,6 @@ read_covariance(const char *data, double *covariance, size_t bits)
 		data = read_doubles(data, covariance + i * bits, i + 1);
 		for (size_t j = 0; j < i; j++)
 			covariance[j * bits + i] = covariance[i * bits + j];
-		if (covariance[i * bits + i] < 0.0)
-			report_damage("a variance is negative");
 	}
 	return data;
 }
@@ -422,23 +364,19 @@ read_body(const char *data, Model *model)
 	if (tracker->expand != NULL)
 		tracker->start(model);
 	else
-	{
 		data = read_floats(data, model->basis, bits * dims);
-		for (size_t i = 0; i < bits; i++)
-			check_length(squared_length(model->basis + i * dims, (int) dims));
-	}
 	model->complete = true;
 	if (tracker->random)
 		return;
 	data = read_covariance(data, model->covariance, bits);
 	if (rotation->stored)
-		data = read_rotation(data, model->rotation, bits);
+		data = read_doubles(data, model->rotation, bits * bits);
 	if (rotation->signs)
 		data = read_doubles(data, model->signs, bits * bits);
-	data = read_rows(data, model->block, (size_t) model->waiting, dims);
+	data = read_floats(data, model->block, (size_t) model->waiting * dims);
 	for (int t = 0; t < model->waiting; t++)
 		model->norms[t] = squared_length(model->block + (size_t) t * dims, (int) dims);
-	read_rows(data, model->recent, (size_t) model->recent_rows, bits);
+	read_floats(data, model->recent, (size_t) model->recent_rows * bits);
 }
 
 /* One model, from the front of a value; what follows it must be a base, if anything does. */
@@ -483,6 +421,7 @@ read_model(const char *data, Size size, Size *used)
 	{
 		model_prepare(model);
 		read_body(data + SKETCHER_HEADER_SIZE, model);
+		sketcher_check_arrays(model);
 	}
 	*used = expected;
 	return model;

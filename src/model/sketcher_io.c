@@ -11,7 +11,7 @@
 #include "../compat.h"
 #include "sketcher.h"
 
-/* A stored value of these bytes, after reading them to the end. */
+/* A stored value of these bytes, which may be anything. */
 static struct varlena *
 checked_value(struct varlena *value, int size)
 {
@@ -19,9 +19,12 @@ checked_value(struct varlena *value, int size)
 		AllocSetContextCreate(CurrentMemoryContext, "unifdiag check", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(scratch);
 	Model		 *base;
+	Model		 *model = format_read(VARDATA(value), (Size) size, &base);
 
+	sketcher_check_angles(model);
+	if (base != NULL)
+		sketcher_check_angles(base);
 	SET_VARSIZE(value, VARHDRSZ + size);
-	format_read(VARDATA(value), (Size) size, &base);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(scratch);
 	return value;

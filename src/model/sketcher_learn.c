@@ -41,9 +41,11 @@ is_whole_aggregate(FunctionCallInfo fcinfo)
 void
 sketcher_learn_row(Sketcher *sketcher, Vector vector)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
+	MemoryContext caller;
 
 	vector_check_dims(vector, sketcher->model->config.dims);
+	sketcher_check_room(sketcher->model, 1);
+	caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
 	model_learn(sketcher->model, vector.values);
 	MemoryContextSwitchTo(caller);
 }

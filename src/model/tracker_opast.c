@@ -6,6 +6,7 @@
  * outside of it as a new direction.  Once it is full, blocks of rows turn it.
  */
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -19,6 +20,9 @@
 
 /* a row turns the basis if this share of its squared length lies outside; less is rounding */
 #define MIN_SQUARED_RESIDUAL 1e-6
+
+/* gains as large as this turn the basis all the way to the row, and are in the range of floats */
+#define MAX_GAIN 1e30
 
 /* after this many rows for each bit rounding is removed */
 #define REFRESH_ROWS_PER_BIT 8
@@ -160,6 +164,20 @@ multiply_pair(const double *y, const double *z, int n)
 }
 
 /*
+ * z = Z y and products with it; false if the inverse Z is lost to rounding, as it may be when rows
+ * are longer by many orders than those before.
+ */
+static bool
+compute_gain(const Model *model, const double *y, double *z, Products *pair)
+{
+	const int bits = model->config.bits;
+
+	multiply_vector_d(false, bits, bits, 1.0, model->inverse, y, 0.0, z);
+	*pair = multiply_pair(y, z, bits);
+	return pair->yz >= 0.0 && isfinite(pair->yz) && isfinite(pair->zz);
+}
+
+/*
  * One row's turn, in bits-sized arithmetic: the gain z, the inverse, and what the row
  * changes in the products of the rows after it.
  */
@@ -178,31 +196,42 @@ step(Model *model, Block *block, int t)
 	double		 gamma;
 	double		 z_length;
 	double		 residual;
+	double		 gain;
 	double		 reach;
 	double		 root;
 	double		 tau;
 
 	for (int i = 0; i < bits; i++)
 		y[i] = products[i];
-	multiply_vector_d(false, bits, bits, 1.0 / forgetting, model->inverse, y, 0.0, z);
-	pair = multiply_pair(y, z, bits);
-	gamma = 1.0 / (1.0 + pair.yz);
+	/* z is the formulae's times the forgetting factor, and gamma less by as much */
+	if (!compute_gain(model, y, z, &pair))
+	{
+		model_invert(model);
+		if (!compute_gain(model, y, z, &pair))
+		{
+			memset(z, 0, (size_t) bits * sizeof(double));
+			pair.yz = pair.zz = 0.0;
+		}
+	}
+	gamma = 1.0 / fmax(forgetting + pair.yz, DBL_MIN);
+	add_outer_d(bits, bits, -gamma, z, z, model->inverse);
 	if (forgetting != 1.0)
 	{
 		for (size_t i = 0; i < (size_t) bits * (size_t) bits; i++)
 			model->inverse[i] /= forgetting;
 	}
-	add_outer_d(bits, bits, -gamma, z, z, model->inverse);
 
 	z_length = sqrt(pair.zz);
 	residual = model->norms[t] - pair.yy;
-	if (residual < MIN_SQUARED_RESIDUAL * model->norms[t])
+	/* nor does a row at right angles to the basis turn it */
+	if (residual < MIN_SQUARED_RESIDUAL * model->norms[t] || !(z_length > 0.0))
 		residual = 0.0;
 	/* with z one long, and what z multiplies longer by as much, nothing overflows */
-	reach = gamma * z_length * sqrt(residual);
+	gain = fmin(gamma * z_length, MAX_GAIN);
+	reach = gain * sqrt(residual);
 	root = sqrt(1.0 + reach * reach);
 	tau = 1.0 / root - 1.0;
-	block->kappa[t] = residual > 0.0 ? gamma * z_length / root : 0.0;
+	block->kappa[t] = residual > 0.0 ? gain / root : 0.0;
 	for (int i = 0; i < bits; i++)
 	{
 		z[i] = residual > 0.0 ? z[i] / z_length : 0.0;

@@ -164,6 +164,10 @@ awkward_value(int kind, int t, int k, uint64_t *state)
 			return normal > 0.0 ? FLT_MAX : -FLT_MAX;
 		case 4:
 			return (float) (normal * (t < 100 ? 1e-30 : 1e37));
+		case 5:
+			return k == t % DIMS ? 1.0F : 0.0F;
+		case 6:
+			return t < 150 ? 3e38F : -3e38F;
 		default:
 			return k == 5 ? (float) normal : 0.0F;
 	}
@@ -189,7 +193,7 @@ test_awkward_data(ModelConfig config)
 	float	 *data = math_alloc((size_t) 300 * DIMS, sizeof(float));
 	bool	  usable = true;
 
-	for (int kind = 0; kind < 6; kind++)
+	for (int kind = 0; kind < 8; kind++)
 	{
 		uint64_t state = 4;
 
@@ -197,19 +201,29 @@ test_awkward_data(ModelConfig config)
 			data[i] = awkward_value(kind, i / DIMS, i % DIMS, &state);
 		for (int i = 0; i < 6; i++)
 		{
-			for (int options = 0; options < 4; options++)
+			for (int options = 0; options < 6; options++)
 			{
-				Model *model;
+				const double forgetting[] = {1.0, 0.7, 1e-310};
+				Model		*model;
+				Model		*other;
 
 				config.center = (options & 1) == 0;
-				config.forgetting = options & 2 ? 0.7 : 1.0;
+				config.forgetting = forgetting[options / 2];
 				model = learn_rows(&config, 0, data, 0, counts[i]);
+				other = learn_rows(&config, 0, data, counts[i], 300);
 				if (!is_usable(model, data, counts[i]))
 				{
 					printf("# kind %d, %d rows, options %d\n", kind, counts[i], options);
 					usable = false;
 				}
+				model_merge(model, other, false);
+				if (!is_usable(model, data, 300))
+				{
+					printf("# kind %d, %d rows merged, options %d\n", kind, counts[i], options);
+					usable = false;
+				}
 				model_free(model);
+				model_free(other);
 			}
 		}
 	}
