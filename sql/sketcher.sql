@@ -168,8 +168,26 @@ SELECT tracker, rotation, (sketcher_info(sketcher_merge(part ORDER BY number))).
 FROM (SELECT tracker, rotation, id % 4 AS number, sketcher_learn(sketcher_new(24, 8, tracker => tracker, rotation => rotation, seed => 3), v ORDER BY id) AS part
 	FROM vectors, methods GROUP BY 1, 2, 3) parts
 GROUP BY tracker, rotation ORDER BY tracker, rotation;
+-- normalized: as if every vector were scaled to length 1 beforehand; zeros stay zeros
+CREATE FUNCTION unit(v real[]) RETURNS real[] LANGUAGE sql IMMUTABLE AS $$
+	SELECT array_agg(CASE WHEN length > 0 THEN (x / length)::real ELSE x END ORDER BY k)
+	FROM unnest(v) WITH ORDINALITY AS t(x, k), (SELECT sqrt(sum(x::float8 * x)) AS length FROM unnest(v) x) l $$;
+CREATE TABLE normalized AS
+SELECT sketcher_learn(sketcher_new(24, 8, "normalize" => true), v ORDER BY id) AS model, sketcher_learn(sketcher_new(24, 8), unit(v) ORDER BY id) AS by_hand,
+	sketcher_learn(sketcher_new(24, 8, "normalize" => true), v::float8[] ORDER BY id) AS doubles FROM vectors;
+SELECT max(abs(a - b)) < 1e-6 AS same_mean FROM normalized, unnest(sketcher_mean(model), sketcher_mean(by_hand)) t(a, b);
+SELECT sum(sketcher_hash(model, v) <~> sketcher_hash(by_hand, unit(v))) <= 3 AS same_codes, sum(sketcher_hash(model, v) <~> sketcher_hash(doubles, v)) AS doubles,
+	sum(sketcher_hash(model, v) <~> sketcher_hash(model, (SELECT array_agg(x * 1024 ORDER BY k) FROM unnest(v) WITH ORDINALITY AS t(x, k)))) AS longer,
+	sum(sketcher_hash(model, v) <~> sketcher_hash(model::text::sketcher, v)) AS stored FROM normalized, vectors WHERE id <= 300;
+SELECT sketcher_hash(model, array_fill(0::real, ARRAY[24])) <~> sketcher_hash(by_hand, array_fill(0::real, ARRAY[24])) AS zeros FROM normalized;
+SELECT sum(a <~> b) <= 3 AS same_stream FROM (SELECT sketcher_stream(sketcher_new(24, 8, "normalize" => true), v) OVER w AS a,
+		sketcher_stream(unit(v), 8) OVER w AS b FROM vectors WHERE id <= 300 WINDOW w AS (ORDER BY id)) t;
+SELECT sum(code <~> sketcher_hash(m, v)) AS add FROM vectors,
+	(SELECT sketcher_add(sketcher_add(sketcher_new(24, 8, "normalize" => true), a.v), b.v) AS m,
+		sketcher_learn(sketcher_new(24, 8), unit(c.v) ORDER BY c.id) AS n FROM vectors a, vectors b, vectors c WHERE a.id = 1 AND b.id = 2 AND c.id <= 2 GROUP BY a.v, b.v OFFSET 0) m,
+	LATERAL (SELECT sketcher_hash(n, unit(v)) AS code) c WHERE id <= 2;
 -- the largest models of each kind of random directions
 SELECT (sketcher_info(sketcher_add(sketcher_new(16000, 16000, tracker => 'hadamard', rotation => 'none'), array_fill(1::real, ARRAY[16000])))).bytes;
 
-DROP TABLE vectors, models, ways, parts, methods;
-DROP FUNCTION product, difference, plan_of;
+DROP TABLE vectors, models, ways, parts, methods, normalized;
+DROP FUNCTION product, difference, plan_of, unit;

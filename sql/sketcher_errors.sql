@@ -50,7 +50,7 @@ SELECT error_of('SELECT ' || call) FROM unnest(ARRAY['sketcher_hash(sketcher_new
 -- models that do not fit together
 SELECT error_of('SELECT sketcher_merge(model, sketcher_new(' || arguments || ')) FROM models')
 FROM unnest(ARRAY['5, 2', '4, 3', '4, 2, rotation => ''none''', '4, 2, stable => false', '4, 2, center => false',
-	'4, 2, forgetting => 0.5', '4, 2, seed => 1']) arguments;
+	'4, 2, forgetting => 0.5', '4, 2, seed => 1', '4, 2, "normalize" => true']) arguments;
 SELECT error_of('SELECT sketcher_drift(model, sketcher_add(sketcher_new(5, 2), ARRAY[1,2,3,4,5]::real[])) FROM models');
 SELECT error_of('SELECT sketcher_merge(m) FROM (SELECT model AS m FROM models UNION ALL SELECT sketcher_new(5, 2)) t');
 

@@ -262,11 +262,13 @@ CREATE TYPE sketcher (
 );
 COMMENT ON TYPE sketcher IS 'model that turns vectors into binary codes';
 
+-- "normalize" is a keyword of SQL: it has to be quoted here, and by callers that name it
 CREATE FUNCTION sketcher_new(dims integer, bits integer, tracker text DEFAULT 'opast', rotation text DEFAULT 'unifdiag',
-		stable boolean DEFAULT true, center boolean DEFAULT true, forgetting double precision DEFAULT 1.0, seed bigint DEFAULT 0)
+		stable boolean DEFAULT true, center boolean DEFAULT true, forgetting double precision DEFAULT 1.0, seed bigint DEFAULT 0,
+		"normalize" boolean DEFAULT false)
 	RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION sketcher_new(integer, integer, text, text, boolean, boolean, double precision, bigint)
+COMMENT ON FUNCTION sketcher_new(integer, integer, text, text, boolean, boolean, double precision, bigint, boolean)
 	IS 'model that has not learnt from any row yet';
 
 --
@@ -425,10 +427,10 @@ COMMENT ON FUNCTION sketcher_columns(regclass, "any", bithash)
 CREATE FUNCTION sketcher_attach(target regclass, vector_column name, code_column name, bits integer,
 		tracker text DEFAULT 'opast', rotation text DEFAULT 'unifdiag', stable boolean DEFAULT true,
 		center boolean DEFAULT true, forgetting double precision DEFAULT 1.0, seed bigint DEFAULT 0,
-		backfill boolean DEFAULT true, auto_refresh double precision DEFAULT 0.05, dims integer DEFAULT NULL)
+		"normalize" boolean DEFAULT false, backfill boolean DEFAULT true, auto_refresh double precision DEFAULT 0.05, dims integer DEFAULT NULL)
 	RETURNS regclass
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION sketcher_attach(regclass, name, name, integer, text, text, boolean, boolean, double precision, bigint, boolean, double precision, integer)
+COMMENT ON FUNCTION sketcher_attach(regclass, name, name, integer, text, text, boolean, boolean, double precision, bigint, boolean, boolean, double precision, integer)
 	IS 'from now on keep codes of a column of vectors, and learn from its rows; returns the model table';
 CREATE FUNCTION sketcher_detach(target regclass, code_column name) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

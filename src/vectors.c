@@ -135,6 +135,22 @@ vector_of(const float *values, int dims)
 	return vector;
 }
 
+/* The vector scaled to length 1, in the given room; a vector of zeros stays as it is. */
+Vector
+vector_normalized(Vector vector, float *values)
+{
+	const Vector normalized = {vector.dims, values};
+	double		 squares = 0.0;
+	double		 factor;
+
+	for (int i = 0; i < vector.dims; i++)
+		squares += (double) vector.values[i] * vector.values[i];
+	factor = squares > 0.0 ? 1.0 / sqrt(squares) : 0.0;
+	for (int i = 0; i < vector.dims; i++)
+		values[i] = (float) (factor * vector.values[i]);
+	return normalized;
+}
+
 void
 vector_check_dims(Vector vector, int model_dims)
 {

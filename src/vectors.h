@@ -18,6 +18,7 @@ typedef struct Vector
 extern Vector vector_read(ArrayType *array);
 extern bool	  vector_try_read(ArrayType *array, Vector *vector);
 extern Vector vector_of(const float *values, int dims);
+extern Vector vector_normalized(Vector vector, float *values);
 extern void	  vector_check_dims(Vector vector, int model_dims);
 
 #define PG_GETARG_VECTOR(n) vector_read(PG_GETARG_ARRAYTYPE_P(n))

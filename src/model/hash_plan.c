@@ -54,6 +54,7 @@ struct HashPlan
 	Model		 *model;
 	Projector	 *projector;
 	float		 *signs;
+	float		 *normalized;
 };
 
 struct HashPin
@@ -111,6 +112,7 @@ make_plan(Datum datum)
 	plan->model = sketcher_object(datum) != NULL ? model_copy(model) : model;
 	plan->projector = projector_create(plan->model);
 	plan->signs = palloc(sizeof(float) * model->config.bits);
+	plan->normalized = palloc(sizeof(float) * model->config.dims);
 	model_key(datum, &plan->key);
 	MemoryContextSwitchTo(caller);
 	return plan;
@@ -205,7 +207,7 @@ hash_plan_config(const HashPlan *plan)
 BitHash *
 hash_plan_code(HashPlan *plan, Vector vector)
 {
-	vector_check_dims(vector, plan->model->config.dims);
+	vector = sketcher_vector(&plan->model->config, vector, &plan->normalized);
 	projector_signs(plan->projector, vector.values, plan->signs);
 	return bithash_of_signs(plan->signs, plan->model->config.bits);
 }

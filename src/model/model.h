@@ -43,6 +43,7 @@ typedef struct ModelConfig
 	bool			center;		/* subtract the mean */
 	double			forgetting; /* weight of a row after one more has come; 1 keeps all */
 	int64_t			seed;
+	bool			normalize; /* rows are one long; whoever passes them in sees to it */
 } ModelConfig;
 
 typedef struct Model

@@ -209,7 +209,7 @@ sketcher_same_options(const ModelConfig *a, const ModelConfig *b)
 {
 	return a->dims == b->dims && a->bits == b->bits && a->tracker == b->tracker &&
 		   a->rotation == b->rotation && a->stable == b->stable && a->center == b->center &&
-		   a->forgetting == b->forgetting && a->seed == b->seed;
+		   a->forgetting == b->forgetting && a->seed == b->seed && a->normalize == b->normalize;
 }
 
 /* Merges models of one configuration; the other one is used up. */

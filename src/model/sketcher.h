@@ -9,7 +9,7 @@
  * offset  size  field         meaning
  *      0     4  magic         "UDSK"
  *      4     2  version       1
- *      6     2  flags         1 stable, 2 centred, 4 a base follows; others zero
+ *      6     2  flags         1 stable, 2 centred, 4 a base follows, 8 normalized; others zero
  *      8     4  checksum      CRC-32C of all other bytes
  *     12     4  dims          1 to 16000
  *     16     4  bits          1 to dims
@@ -82,6 +82,7 @@ extern void		 sketcher_check_rows(const Model *model);
 extern ModelConfig sketcher_config(int32 dims, int32 bits, text *tracker, text *rotation,
 								   bool stable, bool center, double forgetting, int64 seed);
 extern ModelConfig sketcher_config_for(const ModelConfig *config, int32 dims);
+extern Vector	   sketcher_vector(const ModelConfig *config, Vector vector, float **room);
 extern void		   sketcher_learn_row(Sketcher *sketcher, Vector vector);
 
 /* hash_plan.c: a model made ready for hashing */

@@ -25,6 +25,7 @@
 #define FLAG_STABLE 1
 #define FLAG_CENTER 2
 #define FLAG_BASE 4
+#define FLAG_NORMALIZE 8
 
 /* base64 makes four characters of three bytes; and it ends with a zero */
 #define MAX_MODEL_SIZE ((MaxAllocSize - 1) / 4 * 3)
@@ -266,9 +267,9 @@ format_write(const Model *model, const Model *base, char *out, Size size)
 
 	next = write_32(next, MAGIC);
 	next = write_16(next, VERSION);
-	next = write_16(next,
-					(uint16) ((config->stable ? FLAG_STABLE : 0) |
-							  (config->center ? FLAG_CENTER : 0) | (base != NULL ? FLAG_BASE : 0)));
+	next = write_16(
+		next, (uint16) ((config->stable ? FLAG_STABLE : 0) | (config->center ? FLAG_CENTER : 0) |
+						(base != NULL ? FLAG_BASE : 0) | (config->normalize ? FLAG_NORMALIZE : 0)));
 	next = write_32(next, 0);
 	next = write_32(next, (uint32) config->dims);
 	next = write_32(next, (uint32) config->bits);
@@ -305,7 +306,8 @@ read_config(const char *data, ModelConfig *config)
 	const uint8	 tracker = (uint8) data[20];
 	const uint8	 rotation = (uint8) data[21];
 
-	if ((flags & ~(FLAG_STABLE | FLAG_CENTER | FLAG_BASE)) != 0 || read_16(data + 22) != 0)
+	if ((flags & ~(FLAG_STABLE | FLAG_CENTER | FLAG_BASE | FLAG_NORMALIZE)) != 0 ||
+		read_16(data + 22) != 0)
 		report_damage("reserved bits are set");
 	if (dims < 1 || dims > MODEL_MAX_DIMS || bits < 1 || bits > dims)
 		report_damage("impossible number of dimensions or bits");
@@ -319,6 +321,7 @@ read_config(const char *data, ModelConfig *config)
 		report_damage("its tracker takes no such rotation");
 	config->stable = (flags & FLAG_STABLE) != 0;
 	config->center = (flags & FLAG_CENTER) != 0;
+	config->normalize = (flags & FLAG_NORMALIZE) != 0;
 	sketcher_check_size(config);
 	config->seed = (int64) read_64(data + 24);
 	config->forgetting = read_double(data + 32);

@@ -37,17 +37,41 @@ is_whole_aggregate(FunctionCallInfo fcinfo)
 								 aggregate->aggtranstype == get_fn_expr_rettype(fcinfo->flinfo));
 }
 
-/* Teaches a sketcher one row, in its own memory. */
-void
-sketcher_learn_row(Sketcher *sketcher, Vector vector)
+/*
+ * The vector as the model wants it, which must have its dimensions.  If it has to be scaled, that
+ * is done in *room, which is made in the current memory context unless it is there already.
+ */
+Vector
+sketcher_vector(const ModelConfig *config, Vector vector, float **room)
+{
+	vector_check_dims(vector, config->dims);
+	if (!config->normalize)
+		return vector;
+	if (*room == NULL)
+		*room = palloc(sizeof(float) * config->dims);
+	return vector_normalized(vector, *room);
+}
+
+static void
+learn_prepared_row(Sketcher *sketcher, Vector vector)
 {
 	MemoryContext caller;
 
-	vector_check_dims(vector, sketcher->model->config.dims);
 	sketcher_check_room(sketcher->model, 1);
 	caller = MemoryContextSwitchTo(sketcher->header.eoh_context);
 	model_learn(sketcher->model, vector.values);
 	MemoryContextSwitchTo(caller);
+}
+
+/* Teaches a sketcher one row, in its own memory. */
+void
+sketcher_learn_row(Sketcher *sketcher, Vector vector)
+{
+	float *room = NULL;
+
+	learn_prepared_row(sketcher, sketcher_vector(&sketcher->model->config, vector, &room));
+	if (room != NULL)
+		pfree(room);
 }
 
 static void
@@ -168,11 +192,12 @@ PG_FUNCTION_INFO_V1(sketcher_new);
 Datum
 sketcher_new(PG_FUNCTION_ARGS)
 {
-	const ModelConfig config =
+	ModelConfig config =
 		sketcher_config(PG_GETARG_INT32(0), PG_GETARG_INT32(1), PG_GETARG_TEXT_PP(2),
 						PG_GETARG_TEXT_PP(3), PG_GETARG_BOOL(4), PG_GETARG_BOOL(5),
 						PG_GETARG_FLOAT8(6), PG_GETARG_INT64(7));
 
+	config.normalize = PG_GETARG_BOOL(8);
 	PG_RETURN_SKETCHER(sketcher_create(&config, CurrentMemoryContext));
 }
 
@@ -389,14 +414,13 @@ stream_row(FunctionCallInfo fcinfo, Sketcher *state, int n)
 	state->code = NULL;
 	if (!PG_ARGISNULL(n))
 	{
-		const Vector  vector = PG_GETARG_VECTOR(n);
-		MemoryContext caller;
+		float		 *room = NULL;
+		const Vector  vector = sketcher_vector(&state->model->config, PG_GETARG_VECTOR(n), &room);
+		MemoryContext caller = MemoryContextSwitchTo(state->header.eoh_context);
 
-		vector_check_dims(vector, state->model->config.dims);
-		caller = MemoryContextSwitchTo(state->header.eoh_context);
 		state->code = code_of_row(state->model, vector.values);
 		MemoryContextSwitchTo(caller);
-		sketcher_learn_row(state, vector);
+		learn_prepared_row(state, vector);
 	}
 }
 

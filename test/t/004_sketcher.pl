@@ -86,7 +86,7 @@ my $damaged = '22P03: sketcher is damaged: ';
 my $infinity = pack('d>', 9**9**9);
 foreach my $case (
 	[ 4, pack('n', 2), '0A000: sketcher has format version 2', 'other version' ],
-	[ 6, pack('n', 0xfff8 | 3), $damaged . 'reserved bits are set', 'unknown flags' ],
+	[ 6, pack('n', 0xfff0 | 3), $damaged . 'reserved bits are set', 'unknown flags' ],
 	[ 22, pack('n', 1), $damaged . 'reserved bits are set', 'reserved bytes' ],
 	[ 12, pack('N', 0), $damaged . 'impossible number of dimensions or bits', 'no dimensions' ],
 	[ 16, pack('N', 13), $damaged . 'impossible number of dimensions or bits', 'more bits than dimensions' ],
