@@ -39,37 +39,37 @@ OBJS = \
 	src/index/vacuum.o \
 	src/index/validate.o \
 	src/index/visit.o \
-	src/model/diagonal.o \
-	src/model/directions.o \
-	src/model/drift.o \
+	src/math/diagonal.o \
+	src/math/directions.o \
+	src/math/drift.o \
+	src/math/linalg.o \
+	src/math/merge.o \
+	src/math/model.o \
+	src/math/moments.o \
+	src/math/neighbours.o \
+	src/math/orthogonal.o \
+	src/math/projector.o \
+	src/math/random.o \
+	src/math/rotation_isohash.o \
+	src/math/rotation_itq.o \
+	src/math/rotation_neighbour.o \
+	src/math/rotation_none.o \
+	src/math/rotation_random.o \
+	src/math/rotation_unifdiag.o \
+	src/math/rotations.o \
+	src/math/tracker_hadamard.o \
+	src/math/tracker_lsh.o \
+	src/math/tracker_opast.o \
+	src/math/tracker_osh.o \
+	src/math/trackers.o \
 	src/model/hash_plan.o \
-	src/model/linalg.o \
 	src/model/memory.o \
-	src/model/merge.o \
-	src/model/model.o \
-	src/model/projector.o \
-	src/model/moments.o \
-	src/model/neighbours.o \
-	src/model/orthogonal.o \
-	src/model/random.o \
-	src/model/rotation_isohash.o \
-	src/model/rotation_itq.o \
-	src/model/rotation_neighbour.o \
-	src/model/rotation_none.o \
-	src/model/rotation_random.o \
-	src/model/rotation_unifdiag.o \
-	src/model/rotations.o \
 	src/model/sketcher.o \
 	src/model/sketcher_check.o \
 	src/model/sketcher_format.o \
 	src/model/sketcher_io.o \
 	src/model/sketcher_learn.o \
 	src/model/sketcher_use.o \
-	src/model/tracker_hadamard.o \
-	src/model/tracker_lsh.o \
-	src/model/tracker_opast.o \
-	src/model/tracker_osh.o \
-	src/model/trackers.o \
 	src/table/attach.o \
 	src/table/columns.o \
 	src/table/learn.o \

@@ -12,7 +12,7 @@
 #include "utils/memutils.h"
 
 #include "../compat.h"
-#include "projector.h"
+#include "../math/projector.h"
 #include "sketcher.h"
 
 /* plans that stay though nobody has them pinned */

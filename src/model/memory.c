@@ -6,7 +6,7 @@
 
 #include "utils/memutils.h"
 
-#include "memory.h"
+#include "../math/memory.h"
 
 void *
 math_alloc(size_t count, size_t size)

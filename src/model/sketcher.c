@@ -10,7 +10,7 @@
 #include "utils/memutils.h"
 
 #include "../compat.h"
-#include "linalg.h"
+#include "../math/linalg.h"
 #include "sketcher.h"
 
 static Size sketcher_flat_size(ExpandedObjectHeader *header);

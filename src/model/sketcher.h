@@ -48,8 +48,8 @@
 
 #include "../code/bithash.h"
 #include "../compat.h"
+#include "../math/model.h"
 #include "../vectors.h"
-#include "model.h"
 
 StaticAssertDecl(MODEL_MAX_DIMS == VECTOR_MAX_DIMS, "a model takes every vector");
 

@@ -11,7 +11,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "linalg.h"
+#include "../math/linalg.h"
 #include "sketcher.h"
 
 /* how far a row of an orthogonal matrix may be from length 1 before it is damage */

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/model/linalg.h"
-#include "../../src/model/memory.h"
-#include "../../src/model/model.h"
+#include "../../src/math/linalg.h"
+#include "../../src/math/memory.h"
+#include "../../src/math/model.h"
 #include "tap.h"
 
 void *

@@ -4,7 +4,7 @@
  */
 #include <float.h>
 
-#include "../../src/model/projector.h"
+#include "../../src/math/projector.h"
 #include "data.h"
 
 /* The number of bits that differ from a plain product in double precision. */
