@@ -22,6 +22,12 @@ OBJS = \
 	src/code/kernel_portable.o \
 	src/code/kernels.o \
 	src/code/selectivity.o \
+	src/code/vector_distance.o \
+	src/code/vector_kernel_avx2.o \
+	src/code/vector_kernel_avx512.o \
+	src/code/vector_kernel_neon.o \
+	src/code/vector_kernel_portable.o \
+	src/code/vector_kernels.o \
 	src/index/ahead.o \
 	src/index/build.o \
 	src/index/check.o \
@@ -88,6 +94,7 @@ REGRESS = \
 	bithash_order \
 	distance \
 	selectivity \
+	vector_distance \
 	hamming \
 	hamming_index_only \
 	hamming_oracle \

@@ -181,6 +181,58 @@ CREATE FUNCTION hamming_within(a bithash, b bithash, radius integer) RETURNS boo
 COMMENT ON FUNCTION hamming_within(bithash, bithash, integer) IS 'whether two codes differ in at most radius bits';
 
 --
+-- Distances between vectors
+--
+-- The operators are pgvector's, on arrays.  Its vector becomes real[] without being asked, so that
+-- vector <-> real[], an error with pgvector alone, would quietly become a comparison of arrays,
+-- which no index of its knows.  The operators between an array and what is none are there to
+-- make the parser find two candidates, which is an error again.
+--
+
+CREATE FUNCTION real_l2_distance(real[], real[]) RETURNS double precision
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION real_l2_distance(real[], real[]) IS 'Euclidean distance';
+CREATE FUNCTION real_cosine_distance(real[], real[]) RETURNS double precision
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION real_cosine_distance(real[], real[]) IS 'cosine distance: one minus the cosine';
+CREATE FUNCTION real_negative_inner_product(real[], real[]) RETURNS double precision
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION real_negative_inner_product(real[], real[]) IS 'negative inner product';
+CREATE FUNCTION no_distance(real[], anynonarray) RETURNS double precision
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION no_distance(real[], anynonarray) IS 'an error: there is no such distance';
+CREATE FUNCTION no_distance(anynonarray, real[]) RETURNS double precision
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION no_distance(anynonarray, real[]) IS 'an error: there is no such distance';
+
+CREATE OPERATOR <-> (
+	LEFTARG = real[], RIGHTARG = real[], FUNCTION = real_l2_distance, COMMUTATOR = <->
+);
+CREATE OPERATOR <-> (LEFTARG = real[], RIGHTARG = anynonarray, FUNCTION = no_distance, COMMUTATOR = <->);
+CREATE OPERATOR <-> (LEFTARG = anynonarray, RIGHTARG = real[], FUNCTION = no_distance, COMMUTATOR = <->);
+COMMENT ON OPERATOR <-> (real[], real[]) IS 'Euclidean distance';
+COMMENT ON OPERATOR <-> (real[], anynonarray) IS 'an error: there is no such distance';
+COMMENT ON OPERATOR <-> (anynonarray, real[]) IS 'an error: there is no such distance';
+
+CREATE OPERATOR <=> (
+	LEFTARG = real[], RIGHTARG = real[], FUNCTION = real_cosine_distance, COMMUTATOR = <=>
+);
+CREATE OPERATOR <=> (LEFTARG = real[], RIGHTARG = anynonarray, FUNCTION = no_distance, COMMUTATOR = <=>);
+CREATE OPERATOR <=> (LEFTARG = anynonarray, RIGHTARG = real[], FUNCTION = no_distance, COMMUTATOR = <=>);
+COMMENT ON OPERATOR <=> (real[], real[]) IS 'cosine distance';
+COMMENT ON OPERATOR <=> (real[], anynonarray) IS 'an error: there is no such distance';
+COMMENT ON OPERATOR <=> (anynonarray, real[]) IS 'an error: there is no such distance';
+
+CREATE OPERATOR <#> (
+	LEFTARG = real[], RIGHTARG = real[], FUNCTION = real_negative_inner_product, COMMUTATOR = <#>
+);
+CREATE OPERATOR <#> (LEFTARG = real[], RIGHTARG = anynonarray, FUNCTION = no_distance, COMMUTATOR = <#>);
+CREATE OPERATOR <#> (LEFTARG = anynonarray, RIGHTARG = real[], FUNCTION = no_distance, COMMUTATOR = <#>);
+COMMENT ON OPERATOR <#> (real[], real[]) IS 'negative inner product';
+COMMENT ON OPERATOR <#> (real[], anynonarray) IS 'an error: there is no such distance';
+COMMENT ON OPERATOR <#> (anynonarray, real[]) IS 'an error: there is no such distance';
+
+--
 -- hamming: an index that finds the nearest codes
 --
 -- A condition hamming_within(code, center, radius) reaches the index as code <@

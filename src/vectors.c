@@ -83,9 +83,12 @@ to_single(const float8 *values, int count)
 	return single;
 }
 
-/* The elements stay in the array if they are real, which must live as long as they do. */
+/*
+ * A vector whose elements may still be infinite or NaN, which is the caller's to find out.  They
+ * stay in the array if they are real, which must live as long as they do.
+ */
 Vector
-vector_read(ArrayType *array)
+vector_look(ArrayType *array)
 {
 	Vector vector;
 
@@ -98,6 +101,15 @@ vector_read(ArrayType *array)
 		Assert(ARR_ELEMTYPE(array) == FLOAT4OID);
 		vector.values = (const float *) ARR_DATA_PTR(array);
 	}
+	return vector;
+}
+
+/* The same, of finite elements. */
+Vector
+vector_read(ArrayType *array)
+{
+	const Vector vector = vector_look(array);
+
 	return vector_of(vector.values, vector.dims);
 }
 

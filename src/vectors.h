@@ -15,6 +15,7 @@ typedef struct Vector
 	const float *values;
 } Vector;
 
+extern Vector vector_look(ArrayType *array);
 extern Vector vector_read(ArrayType *array);
 extern bool	  vector_try_read(ArrayType *array, Vector *vector);
 extern Vector vector_of(const float *values, int dims);

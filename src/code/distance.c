@@ -8,6 +8,7 @@
 
 #include "../compat.h"
 #include "distance.h"
+#include "vector_distance.h"
 
 #define KERNEL_AUTO (-1)
 
@@ -38,11 +39,13 @@ static void
 assign_kernel(int setting, void *extra pg_attribute_unused())
 {
 	hamming_kernel = kernel_for(setting);
+	vector_distance_use(setting == KERNEL_AUTO ? NULL : hamming_kernel->name);
 }
 
 /*
  * Chooses the best kernel, and defines the setting with which tests force another.
- * All kernels give the same answers, so that users have no reason to see it.
+ * All kernels give the same answers, those for vectors but for rounding, so that users have no
+ * reason to see it.
  */
 void
 distance_init(void)
