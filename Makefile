@@ -110,6 +110,7 @@ ISOLATION = \
 	index_only_vacuum \
 	insert_scan \
 	insert_vacuum \
+	length_vacuum \
 	vacuum_scan
 ISOLATION_OPTS = --inputdir=test --load-extension=$(EXTENSION)
 

@@ -280,7 +280,7 @@ CREATE OPERATOR CLASS bithash_hamming_ops
 -- volatile: they look at what is on disk now
 CREATE FUNCTION hamming_info(
 	index regclass, OUT version integer, OUT bits integer, OUT codes bigint, OUT nulls bigint,
-	OUT pages bigint, OUT fill float8) RETURNS record
+	OUT pages bigint, OUT free_pages bigint, OUT fill float8) RETURNS record
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION hamming_info(regclass) IS 'what is in a hamming index';
 CREATE FUNCTION hamming_check(index regclass, with_table boolean DEFAULT true) RETURNS void

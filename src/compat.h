@@ -50,6 +50,21 @@ struct Node;
 	 RelFileNodeEquals(GetBufferDescriptor((buffer) -1)->tag.rnode, (relation)->rd_node))
 #endif
 
+/* 16 brought a way to extend a relation that locks as little as it has to; the page is locked */
+#if PG_VERSION_NUM >= 160000
+#define extend_relation(relation, buffer) \
+	(*(buffer) = ExtendBufferedRel(BMR_REL(relation), MAIN_FORKNUM, NULL, EB_LOCK_FIRST))
+#else
+#define extend_relation(relation, buffer) \
+	do \
+	{ \
+		LockRelationForExtension(relation, ExclusiveLock); \
+		*(buffer) = ReadBuffer(relation, P_NEW); \
+		LockBuffer(*(buffer), BUFFER_LOCK_EXCLUSIVE); \
+		UnlockRelationForExtension(relation, ExclusiveLock); \
+	} while (0)
+#endif
+
 /* 16 lets the caller of this say whether it wants a copy of its own; numbers need none */
 #if PG_VERSION_NUM >= 160000
 #define get_sorted_number(state, value, isnull) \

@@ -52,22 +52,27 @@ enum
 };
 
 /* The length of the codes as the column's type gives it, or 0 if it does not. */
-static int
-declared_bits(Relation index)
+int
+hamming_declared_bits(Relation index)
 {
 	return Max(TupleDescAttr(RelationGetDescr(index), 0)->atttypmod, 0);
 }
 
 /* An error if a code to be indexed is not as long as those that are. */
 void
-hamming_check_code(Relation index, BitHashView code, int nbits)
+hamming_check_code(Relation index, BitHashView code, int nbits, bool is_built)
 {
 	if (nbits != 0 && code.nbits != nbits)
 		ereport(ERROR, errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
 				errmsg("code has %d bits, and index \"%s\" holds codes of %d", code.nbits,
 					   RelationGetRelationName(index), nbits),
-				errhint("Give the column the type bithash(n), so that all codes have the same "
-						"length."));
+				is_built
+					? errhint("Give the column the type bithash(n), so that all codes have the "
+							  "same length.  If no row has one of %d bits any more, VACUUM "
+							  "(INDEX_CLEANUP on) of the table lets the index take another length.",
+							  nbits)
+					: errhint("Give the column the type bithash(n), so that all codes have the "
+							  "same length."));
 }
 
 /* Appends the pages that wait to the index. */
@@ -105,7 +110,7 @@ finish_page(BuildState *state, int which)
 	memcpy(state->full + (Size) state->nfull++ * BLCKSZ, state->pages[which].data, BLCKSZ);
 	if (state->nfull == PAGES_AT_A_TIME)
 		write_pages(state);
-	hamming_page_init(state->pages[which].data, state->layouts[which].kind);
+	hamming_page_init(state->pages[which].data, &state->layouts[which]);
 	return block;
 }
 
@@ -133,11 +138,12 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	}
 	if (!isnull[0])
 	{
-		hamming_check_code(index, code, state->nbits);
+		hamming_check_code(index, code, state->nbits, false);
 		if (state->layouts[CODES].capacity == 0)
 		{
 			state->nbits = code.nbits;
 			state->layouts[CODES] = hamming_layout(HAMMING_CODES, code.nbits);
+			hamming_page_init(state->pages[CODES].data, &state->layouts[CODES]);
 		}
 		entry.bits = code.bits;
 	}
@@ -162,11 +168,14 @@ finish_pages(BuildState *state)
 
 	for (int which = CODES; which <= NULLS; which++)
 	{
-		Page page = state->pages[which].data;
+		const HammingContents contents = {
+			.layout = &state->layouts[which],
+			.count = HammingPageGetHead(state->pages[which].data)->count,
+		};
 
-		if (hamming_page_count(page, state->layouts[which].kind) == 0)
+		if (contents.count == 0)
 			continue;
-		room[which] = hamming_page_room(page, &state->layouts[CODES], &state->layouts[NULLS]);
+		room[which] = hamming_page_room(contents);
 		blocks[which] = finish_page(state, which);
 	}
 	write_pages(state);
@@ -191,6 +200,7 @@ finish_meta(BuildState *state)
 	HammingMeta *meta = HammingPageGetMeta(page);
 
 	hamming_meta_init(page, state->nbits);
+	meta->end = state->written;
 	meta->codes = state->counts[CODES];
 	meta->nulls = state->counts[NULLS];
 	if (logged)
@@ -215,12 +225,12 @@ hamming_build(Relation heap, Relation index, IndexInfo *info)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	state->index = index;
 	state->info = info;
-	state->nbits = declared_bits(index);
+	state->nbits = hamming_declared_bits(index);
 	state->context = AllocSetContextCreate(context, "hamming build, rows", ALLOCSET_DEFAULT_SIZES);
 	state->layouts[NULLS] = hamming_layout(HAMMING_NULLS, 0);
 	state->layouts[CODES] = hamming_layout(HAMMING_CODES, state->nbits);
-	hamming_page_init(state->pages[CODES].data, HAMMING_CODES);
-	hamming_page_init(state->pages[NULLS].data, HAMMING_NULLS);
+	hamming_page_init(state->pages[CODES].data, &state->layouts[CODES]);
+	hamming_page_init(state->pages[NULLS].data, &state->layouts[NULLS]);
 	room = palloc((Size) PAGES_AT_A_TIME * BLCKSZ + PAGE_ALIGNMENT);
 	state->full = room + PAGE_ALIGNMENT - (uintptr_t) room % PAGE_ALIGNMENT;
 
@@ -248,7 +258,7 @@ hamming_build_empty(Relation index)
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	START_CRIT_SECTION();
-	hamming_meta_init(BufferGetPage(buffer), declared_bits(index));
+	hamming_meta_init(BufferGetPage(buffer), hamming_declared_bits(index));
 	MarkBufferDirty(buffer);
 	log_newpage_buffer(buffer, true);
 	END_CRIT_SECTION();

@@ -75,8 +75,7 @@ typedef struct Inspection
 	HammingLayout	nulls;
 	int64			ncodes;
 	int64			nnulls;
-	int64			pages; /* with entries */
-	Tuplesortstate *rows;  /* of the index's entries, or NULL if they are not wanted */
+	Tuplesortstate *rows; /* of the index's entries, or NULL if they are not wanted */
 	Relation		heap;
 	BlockNumber		heap_blocks; /* at the least */
 	uint8		   *code;
@@ -113,7 +112,7 @@ start_inspection(void *state)
 {
 	Inspection *inspection = state;
 
-	inspection->ncodes = inspection->nnulls = inspection->pages = 0;
+	inspection->ncodes = inspection->nnulls = 0;
 	if (inspection->rows != NULL)
 	{
 		tuplesort_end(inspection->rows);
@@ -147,7 +146,7 @@ check_rest(const Inspection *inspection, Page page, BlockNumber block, const Ham
 {
 	PGAlignedBlock clean;
 
-	hamming_page_init(clean.data, layout->kind);
+	hamming_page_init(clean.data, layout);
 	hamming_page_set_count(clean.data, layout, count);
 	for (int i = 0; i < count; i++)
 	{
@@ -168,19 +167,16 @@ static void
 inspect_page(void *state, Page page, BlockNumber block,
 			 HammingUpcoming upcoming pg_attribute_unused())
 {
-	Inspection			*inspection = state;
-	const HammingLayout *layout;
-	int					 count;
+	Inspection			 *inspection = state;
+	const HammingContents contents = hamming_page_contents(inspection->index, page, block,
+														   &inspection->codes, &inspection->nulls);
+	const HammingLayout	 *layout = contents.layout;
+	const int			  count = contents.count;
 
-	hamming_check_page(inspection->index, page, block, &inspection->codes, &inspection->nulls);
-	/* the length may have come since we looked */
-	if (hamming_page_count(page, HAMMING_CODES) > 0 && inspection->codes.capacity == 0)
+	if (layout == NULL)
 		return;
-	layout = hamming_page_count(page, HAMMING_CODES) > 0 ? &inspection->codes : &inspection->nulls;
-	count = hamming_page_count(page, layout->kind);
-	*(layout->kind == HAMMING_CODES ? &inspection->ncodes : &inspection->nnulls) += count;
-	inspection->pages += count > 0;
-	if (inspection->rows == NULL || count == 0)
+	*(layout == &inspection->codes ? &inspection->ncodes : &inspection->nnulls) += count;
+	if (inspection->rows == NULL)
 		return;
 
 	check_tids(inspection, page, block, layout, count);
@@ -210,6 +206,26 @@ inspect(Inspection *inspection, Relation index)
 	hamming_visit_pages(index, start_inspection, inspect_page, inspection);
 }
 
+/* Behind the end of the index there are no entries; what is added there moves the end. */
+static void
+check_end(const Inspection *inspection)
+{
+	Relation index = inspection->index;
+
+	for (BlockNumber block = hamming_read_meta(index).end; block < RelationGetNumberOfBlocks(index);
+		 block++)
+	{
+		Buffer	  buffer = hamming_read(index, block, BUFFER_LOCK_SHARE, NULL);
+		const int count = hamming_page_contents(index, BufferGetPage(buffer), block,
+												&inspection->codes, &inspection->nulls)
+							  .count;
+
+		if (count > 0 && hamming_read_meta(index).end <= block)
+			hamming_corrupt(index, block, "it has entries behind the end of the index");
+		UnlockReleaseBuffer(buffer);
+	}
+}
+
 PG_FUNCTION_INFO_V1(hamming_info);
 Datum
 hamming_info(PG_FUNCTION_ARGS)
@@ -218,16 +234,16 @@ hamming_info(PG_FUNCTION_ARGS)
 	Relation	index = open_index(PG_GETARG_OID(0), &heap);
 	Inspection	inspection = {.rows = NULL};
 	TupleDesc	descriptor;
-	Datum		values[6];
-	bool		nulls[6] = {false};
+	Datum		values[7];
+	bool		nulls[7] = {false};
 	double		room;
-	BlockNumber blocks;
+	BlockNumber end;
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	check_may_count(heap);
 	inspect(&inspection, index);
-	blocks = RelationGetNumberOfBlocks(index);
+	end = hamming_read_meta(index).end;
 	room = (double) (inspection.codes.nbytes + (int) sizeof(ItemPointerData)) * inspection.ncodes +
 		   (double) sizeof(ItemPointerData) * inspection.nnulls;
 	values[0] = Int32GetDatum(HAMMING_VERSION);
@@ -235,8 +251,9 @@ hamming_info(PG_FUNCTION_ARGS)
 	nulls[1] = inspection.nbits == 0;
 	values[2] = Int64GetDatum(inspection.ncodes);
 	values[3] = Int64GetDatum(inspection.nnulls);
-	values[4] = Int64GetDatum((int64) blocks);
-	values[5] = Float8GetDatum(room / ((double) blocks * BLCKSZ));
+	values[4] = Int64GetDatum((int64) end);
+	values[5] = Int64GetDatum((int64) RelationGetNumberOfBlocks(index) - end);
+	values[6] = Float8GetDatum(room / ((double) end * BLCKSZ));
 	relation_close(index, AccessShareLock);
 	table_close(heap, AccessShareLock);
 	descriptor = BlessTupleDesc(descriptor);
@@ -364,6 +381,7 @@ hamming_check(PG_FUNCTION_ARGS)
 	snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	inspection.rows = start_sort();
 	inspect(&inspection, index);
+	check_end(&inspection);
 	if (with_table)
 		check_against_table(&inspection, heap, index, snapshot);
 

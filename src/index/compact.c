@@ -1,6 +1,6 @@
 /*
  * compact.c
- *		Filling pages from those at the end, so that the file can be cut.
+ *		Filling pages from those at the end, so that the index ends earlier.
  *
  * Entries move from the last pages to the first ones with room: in three stages, codes to
  * pages of codes, NULLs to pages of NULLs, then what is left at the end to empty pages.  A
@@ -36,52 +36,38 @@ typedef struct Compaction
 	BlockNumber			 high; /* pages behind have nothing to move */
 } Compaction;
 
-/* What a page holds. */
-typedef struct Holding
+static HammingContents
+contents_of(const Compaction *compaction, Buffer buffer)
 {
-	const HammingLayout *layout; /* NULL if it has no entries */
-	int					 count;
-} Holding;
-
-static Holding
-holding_of(const Compaction *compaction, Page page, BlockNumber block)
-{
-	Holding holding = {.layout = NULL, .count = 0};
-
-	hamming_check_page(compaction->info->index, page, block, compaction->codes, compaction->nulls);
-	if (!PageIsNew(page) && HammingPageGetHead(page)->count > 0)
-	{
-		holding.count = HammingPageGetHead(page)->count;
-		holding.layout =
-			HammingPageGetHead(page)->kind == HAMMING_CODES ? compaction->codes : compaction->nulls;
-	}
-	return holding;
+	return hamming_page_contents(compaction->info->index, BufferGetPage(buffer),
+								 BufferGetBlockNumber(buffer), compaction->codes,
+								 compaction->nulls);
 }
 
-static Holding
-look_at(const Compaction *compaction, BlockNumber block)
+static HammingContents
+read_contents(const Compaction *compaction, BlockNumber block)
 {
 	Buffer buffer =
 		hamming_read(compaction->info->index, block, BUFFER_LOCK_SHARE, compaction->info->strategy);
-	Holding holding = holding_of(compaction, BufferGetPage(buffer), block);
+	const HammingContents contents = contents_of(compaction, buffer);
 
 	UnlockReleaseBuffer(buffer);
-	return holding;
+	return contents;
 }
 
 static bool
-has_room(const Compaction *compaction, Holding holding)
+has_room(const Compaction *compaction, HammingContents contents)
 {
 	if (compaction->kind == NULL)
-		return holding.layout == NULL;
-	return holding.layout == compaction->kind && holding.count < holding.layout->capacity;
+		return contents.count == 0;
+	return contents.layout == compaction->kind && contents.count < contents.layout->capacity;
 }
 
 static bool
-can_move(const Compaction *compaction, Holding holding)
+can_move(const Compaction *compaction, HammingContents contents)
 {
-	return holding.layout != NULL &&
-		   (compaction->kind == NULL || holding.layout == compaction->kind);
+	return contents.layout != NULL &&
+		   (compaction->kind == NULL || contents.layout == compaction->kind);
 }
 
 /*
@@ -98,8 +84,8 @@ move_entries(const Compaction *compaction)
 	const BlockNumber	 high = compaction->high;
 	Buffer				 low_buffer = hamming_read(index, low, BUFFER_LOCK_EXCLUSIVE, how);
 	Buffer				 high_buffer = hamming_read(index, high, BUFFER_LOCK_EXCLUSIVE, how);
-	Holding				 to = holding_of(compaction, BufferGetPage(low_buffer), low);
-	Holding				 from = holding_of(compaction, BufferGetPage(high_buffer), high);
+	HammingContents		 to = contents_of(compaction, low_buffer);
+	HammingContents		 from = contents_of(compaction, high_buffer);
 	Size				 low_room;
 	Size				 high_room;
 
@@ -115,7 +101,7 @@ move_entries(const Compaction *compaction)
 		Page			  meta_page = GenericXLogRegisterBuffer(xlog, meta_buffer, 0);
 
 		if (to.count == 0)
-			hamming_page_init(low_page, layout->kind);
+			hamming_page_init(low_page, layout);
 		for (int i = 0; i < count; i++)
 			hamming_page_copy(high_page, from.count - count + i, low_page, to.count + i, layout);
 		hamming_page_set_count(low_page, layout, to.count + count);
@@ -124,8 +110,8 @@ move_entries(const Compaction *compaction)
 		GenericXLogFinish(xlog);
 		UnlockReleaseBuffer(meta_buffer);
 	}
-	low_room = hamming_page_room(BufferGetPage(low_buffer), compaction->codes, compaction->nulls);
-	high_room = hamming_page_room(BufferGetPage(high_buffer), compaction->codes, compaction->nulls);
+	low_room = hamming_page_room(contents_of(compaction, low_buffer));
+	high_room = hamming_page_room(contents_of(compaction, high_buffer));
 	UnlockReleaseBuffer(high_buffer);
 	UnlockReleaseBuffer(low_buffer);
 	RecordPageWithFreeSpace(index, low, low_room);
@@ -139,10 +125,10 @@ move_some(Compaction *compaction)
 	for (int moves = 0; moves < MOVES_AT_A_TIME; moves++)
 	{
 		while (compaction->low < compaction->high &&
-			   !can_move(compaction, look_at(compaction, compaction->high)))
+			   !can_move(compaction, read_contents(compaction, compaction->high)))
 			compaction->high--;
 		while (compaction->low < compaction->high &&
-			   !has_room(compaction, look_at(compaction, compaction->low)))
+			   !has_room(compaction, read_contents(compaction, compaction->low)))
 			compaction->low++;
 		if (compaction->low >= compaction->high)
 			return false;
@@ -158,7 +144,7 @@ run_stage(Compaction *compaction, const HammingLayout *kind)
 
 	compaction->kind = kind;
 	compaction->low = HAMMING_FIRST_PAGE;
-	compaction->high = RelationGetNumberOfBlocks(compaction->info->index) - 1;
+	compaction->high = hamming_read_meta(compaction->info->index).end - 1;
 	while (more)
 	{
 		vacuum_pause();
@@ -174,19 +160,21 @@ pages_for(const HammingLayout *layout, uint64 entries)
 	return entries == 0 ? 0 : (BlockNumber) ((entries - 1) / layout->capacity + 1);
 }
 
-bool
+void
 hamming_compact(IndexVacuumInfo *info, const HammingLayout *codes, const HammingLayout *nulls,
 				uint64 ncodes, uint64 nnulls)
 {
-	const BlockNumber pages = RelationGetNumberOfBlocks(info->index) - HAMMING_FIRST_PAGE;
-	const BlockNumber needed = pages_for(codes, ncodes) + pages_for(nulls, nnulls);
+	const BlockNumber pages = hamming_read_meta(info->index).end - HAMMING_FIRST_PAGE;
+	BlockNumber		  needed;
 	Compaction		  compaction = {.info = info, .codes = codes, .nulls = nulls};
 
 	/* codes whose length was not known a moment ago are too new to be moved */
-	if (codes->capacity == 0 || pages <= needed || (pages - needed) < pages / WORTHWHILE_SHARE)
-		return false;
+	if (ncodes > 0 && codes->capacity == 0)
+		return;
+	needed = pages_for(codes, ncodes) + pages_for(nulls, nnulls);
+	if (pages <= needed || (pages - needed) < pages / WORTHWHILE_SHARE)
+		return;
 	run_stage(&compaction, codes);
 	run_stage(&compaction, nulls);
 	run_stage(&compaction, NULL);
-	return true;
 }

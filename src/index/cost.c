@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "access/genam.h"
 #include "miscadmin.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
@@ -44,19 +45,33 @@ condition_selectivity(PlannerInfo *root, IndexPath *path)
  * what does not fit is read, one page after the other.
  */
 static Cost
-pass_cost(const IndexOptInfo *index)
+pass_cost(double pages)
 {
-	const double outside = Max((double) index->pages - effective_cache_size, 0.0);
+	const double outside = Max(pages - effective_cache_size, 0.0);
 
-	return index->pages * OPERATORS_PER_PAGE * cpu_operator_cost + outside * seq_page_cost;
+	return pages * OPERATORS_PER_PAGE * cpu_operator_cost + outside * seq_page_cost;
+}
+
+/* The pages that a search reads: after VACUUM the file may be longer than the index. */
+static double
+pages_to_read(const IndexOptInfo *index)
+{
+	Relation relation;
+	double	 pages;
+
+	if (index->hypothetical)
+		return index->pages;
+	relation = index_open(index->indexoid, NoLock);
+	pages = hamming_read_meta(relation).end;
+	index_close(relation, NoLock);
+	return pages;
 }
 
 /* The bytes of a code as far as the planner sees them, if codes are returned, or else -1. */
 static int
-returned_bytes(const IndexPath *path)
+returned_bytes(const IndexPath *path, double pages)
 {
-	const IndexOptInfo *index = path->indexinfo;
-	const double		entry = index->pages * (double) BLCKSZ / Max(index->tuples, 1.0);
+	const double entry = pages * BLCKSZ / Max(path->indexinfo->tuples, 1.0);
 
 	if (path->path.pathtype != T_IndexOnlyScan)
 		return -1;
@@ -68,15 +83,15 @@ hamming_cost_estimate(PlannerInfo *root, IndexPath *path, double loops pg_attrib
 					  Cost *startup, Cost *total, Selectivity *selectivity, double *correlation,
 					  double *pages)
 {
-	const IndexOptInfo *index = path->indexinfo;
-	const Cost			pass = pass_cost(index);
-	double				rows;
+	const double live = pages_to_read(path->indexinfo);
+	const Cost	 pass = pass_cost(live);
+	double		 rows;
 
 	*selectivity = condition_selectivity(root, path);
-	rows = clamp_row_est(*selectivity * index->tuples);
+	rows = clamp_row_est(*selectivity * path->indexinfo->tuples);
 	*startup = pass;
-	*total = pass * hamming_search_passes(rows, returned_bytes(path)) +
+	*total = pass * hamming_search_passes(rows, returned_bytes(path, live)) +
 			 rows * OPERATORS_PER_ROW * log2(rows + 1.0) * cpu_operator_cost;
 	*correlation = 0.0;
-	*pages = index->pages;
+	*pages = live;
 }

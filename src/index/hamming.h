@@ -11,7 +11,7 @@
  * offset  size  field     meaning
  *      0     2  kind      HAMMING_META, HAMMING_CODES or HAMMING_NULLS
  *      2     2  count     entries on the page
- *      4     2  reserved  zero
+ *      4     2  nbits     length of the page's codes; 0 on other pages
  *      6     2  page_id   HAMMING_PAGE_ID, for programs that look at files
  *
  * The metapage has after that
@@ -19,11 +19,13 @@
  * offset  size  field     meaning
  *      0     4  magic     HAMMING_MAGIC
  *      4     4  version   HAMMING_VERSION
- *      8     4  nbits     length of the codes; 0 until the first one comes
- *     12     4  reserved  zero
- *     16     8  moves     counts the times that VACUUM moved entries to another page
- *     24     8  codes     entries with a code, when the index was built or last vacuumed
- *     32     8  nulls     entries without, likewise
+ *      8     4  nbits     length of the codes; 0 if it is not known
+ *     12     4  end       pages from this block on have no entries
+ *     16     4  started   blocks from this one on have got no first entry since VACUUM last began
+ *     20     4  reserved  zero
+ *     24     8  moves     counts the times that VACUUM moved entries to another page
+ *     32     8  codes     entries with a code, when the index was built or last vacuumed
+ *     40     8  nulls     entries without, likewise
  *
  * A page of entries has zeros after that, up to HAMMING_ENTRIES, and then room for capacity
  * entries of a code of B = ceil(nbits/8) bytes (0 for NULL) and a TID: capacity = (page size -
@@ -54,7 +56,7 @@
 #include "../compat.h"
 
 #define HAMMING_MAGIC 0x48414d31 /* "HAM1" */
-#define HAMMING_VERSION 2
+#define HAMMING_VERSION 3
 #define HAMMING_PAGE_ID 0xFF88
 
 /* offset of the entries on a page */
@@ -89,7 +91,7 @@ typedef struct HammingHead
 {
 	uint16 kind;
 	uint16 count;
-	uint16 reserved;
+	uint16 nbits;
 	uint16 page_id;
 } HammingHead;
 
@@ -98,6 +100,8 @@ typedef struct HammingMeta
 	uint32 magic;
 	uint32 version;
 	uint32 nbits;
+	uint32 end;
+	uint32 started;
 	uint32 reserved;
 	uint64 moves;
 	uint64 codes;
@@ -107,20 +111,28 @@ typedef struct HammingMeta
 StaticAssertDecl(sizeof(HammingHead) == 8, "the head is what the table says");
 StaticAssertDecl(MAXALIGN(SizeOfPageHeaderData) + sizeof(HammingHead) <= HAMMING_ENTRIES,
 				 "the head is before the entries");
-StaticAssertDecl(offsetof(HammingMeta, moves) == 16, "the metapage is what the table says");
-StaticAssertDecl(sizeof(HammingMeta) == 40, "the metapage ends where the table does");
+StaticAssertDecl(offsetof(HammingMeta, moves) == 24, "the metapage is what the table says");
+StaticAssertDecl(sizeof(HammingMeta) == 48, "the metapage ends where the table does");
 StaticAssertDecl(sizeof(ItemPointerData) == 6, "a TID has six bytes");
 
 /* Where on a page of one kind things are. */
 typedef struct HammingLayout
 {
 	HammingPageKind kind;
+	int				nbits;	  /* of a code; 0 if the kind is HAMMING_NULLS */
 	int				nbytes;	  /* of a code; 0 if the kind is HAMMING_NULLS */
 	int				words;	  /* columns of whole words */
 	int				rest;	  /* bytes of the last column, 0 to 7 */
 	int				capacity; /* entries; 0 while the codes' length is not known */
 	int				tids;	  /* offset of the TIDs */
 } HammingLayout;
+
+/* What a page of entries holds. */
+typedef struct HammingContents
+{
+	const HammingLayout *layout; /* NULL if it has no entries, or codes of a new length */
+	int					 count;
+} HammingContents;
 
 /* An entry to be stored: its bits, or NULL, and the row. */
 typedef struct HammingEntry
@@ -153,20 +165,20 @@ typedef struct HammingMemory
 
 /* page.c */
 extern HammingLayout hamming_layout(HammingPageKind kind, int nbits);
-extern void			 hamming_page_init(Page page, HammingPageKind kind);
+extern void			 hamming_page_init(Page page, const HammingLayout *layout);
 extern void			 hamming_meta_init(Page page, int nbits);
 extern Buffer hamming_read(Relation index, BlockNumber block, int lock, BufferAccessStrategy how);
-extern HammingMeta hamming_read_meta(Relation index);
-extern void		   hamming_check_page(Relation index, Page page, BlockNumber block,
-									  const HammingLayout *codes, const HammingLayout *nulls);
-extern int		   hamming_page_count(Page page, HammingPageKind kind);
-extern void		   hamming_page_add(Page page, const HammingLayout *layout, HammingEntry entry);
+extern HammingMeta *hamming_checked_meta(Relation index, Page page);
+extern HammingMeta	hamming_read_meta(Relation index);
+extern HammingContents
+hamming_page_contents(Relation index, Page page, BlockNumber block, const HammingLayout *codes,
+					  const HammingLayout *nulls);
+extern void hamming_page_add(Page page, const HammingLayout *layout, HammingEntry entry);
 extern void
 hamming_page_copy(Page from, int source, Page to, int target, const HammingLayout *layout);
 extern void hamming_page_set_count(Page page, const HammingLayout *layout, int count);
 extern void hamming_page_get_code(Page page, const HammingLayout *layout, int entry, uint8 *bits);
-extern Size hamming_codes_room(const HammingLayout *codes, int count);
-extern Size hamming_page_room(Page page, const HammingLayout *codes, const HammingLayout *nulls);
+extern Size hamming_page_room(HammingContents contents);
 pg_noreturn extern void hamming_corrupt(Relation index, BlockNumber block, const char *what);
 
 /* visit.c; search.h has the rest of it */
@@ -176,7 +188,8 @@ extern HammingMemory *hamming_memory(Relation index, BlockNumber blocks, BlockNu
 extern IndexBuildResult *hamming_build(Relation heap, Relation index, IndexInfo *info);
 extern void				 hamming_build_empty(Relation index);
 extern char				*hamming_phase_name(int64 phase);
-extern void				 hamming_check_code(Relation index, BitHashView code, int nbits);
+extern int				 hamming_declared_bits(Relation index);
+extern void hamming_check_code(Relation index, BitHashView code, int nbits, bool is_built);
 
 /* insert.c */
 extern bool hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,

@@ -43,8 +43,8 @@ hamming_handler(PG_FUNCTION_ARGS)
 	routine->amcanorderbyop = true;
 	/* all rows are in the index, so that a scan needs no condition */
 	routine->amoptionalkey = true;
-	/* entries are removed by any worker; cutting the file needs the leader */
-	routine->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL;
+	routine->amparallelvacuumoptions =
+		VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_CLEANUP;
 	routine->amkeytype = InvalidOid;
 
 	routine->ambuild = hamming_build;

@@ -2,9 +2,9 @@
  * insert.c
  *		One more entry in a hamming index.
  *
- * Writers must not wait for each other.  Each goes on filling the page that it used last;
- * if that is full, or locked by somebody else, it asks the free space map for another one,
- * and if that is locked too, or there is none, it appends a page.
+ * Writers must not wait for each other.  Each goes on filling the page that it used last; if that
+ *is full, or locked by somebody else, it asks the free space map for another one, and if that is
+ * locked too, or there is none, it takes the next page behind the end of the index.
  */
 #include "postgres.h"
 
@@ -27,85 +27,93 @@ typedef struct Insertion
 	HammingEntry		 entry;
 } Insertion;
 
-/*
- * The length of the index's codes.  If it had none this one is the first: its length is
- * noted in the metapage.
- */
-static int
-settle_bits(Relation index, int nbits)
-{
-	HammingMeta	 meta = hamming_read_meta(index);
-	Buffer		 buffer;
-	HammingMeta *page_meta;
-	int			 settled;
-
-	if (meta.nbits != 0)
-		return (int) meta.nbits;
-	buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
-	settled = (int) HammingPageGetMeta(BufferGetPage(buffer))->nbits;
-	if (settled == 0)
-	{
-		GenericXLogState *xlog = GenericXLogStart(index);
-
-		page_meta = HammingPageGetMeta(GenericXLogRegisterBuffer(xlog, buffer, 0));
-		page_meta->nbits = nbits;
-		GenericXLogFinish(xlog);
-		settled = nbits;
-	}
-	UnlockReleaseBuffer(buffer);
-	return settled;
-}
-
-/* The code length, which never changes once there is one, is remembered with the index. */
-static int
-get_bits(Relation index, int nbits)
-{
-	HammingMemory *memory = hamming_memory(index, 0, 0);
-
-	if (memory->nbits == 0)
-		memory->nbits = settle_bits(index, nbits);
-	return memory->nbits;
-}
-
 typedef enum Outcome
 {
 	ADDED,
 	FULL,
-	UNSUITABLE /* locked by somebody else, or of the other kind */
+	UNSUITABLE, /* locked by somebody else, or of the other kind */
+	OUTDATED	/* the index's codes do not have the length any more that we know */
 } Outcome;
 
-/* Puts the entry on a page that is locked, and releases it. */
+/*
+ * The length of the index's codes, or 0 if it is not known.  A backend remembers it.  What it
+ * remembers is wrong only after VACUUM has found no more codes; then the next code starts a page,
+ * and whoever starts one looks into the metapage.
+ */
+static int
+code_length(Relation index)
+{
+	HammingMemory *memory = hamming_memory(index, 0, 0);
+
+	if (memory->nbits == 0)
+		memory->nbits = (int) hamming_read_meta(index).nbits;
+	return memory->nbits;
+}
+
+static void
+forget_code_length(Relation index)
+{
+	hamming_memory(index, 0, 0)->nbits = 0;
+}
+
+/*
+ * Puts the first entry on a page that is locked exclusively and has none.  The metapage learns of
+ * it in the same record, so that VACUUM neither ends the index before the page nor forgets the
+ * length of its code.
+ */
 static Outcome
-add_to_page(const Insertion *insertion, Buffer buffer)
+start_page(const Insertion *insertion, Buffer buffer, bool behind_end)
 {
 	const HammingLayout *layout = insertion->layout;
-	BlockNumber			 block = BufferGetBlockNumber(buffer);
-	Page				 page = BufferGetPage(buffer);
-	bool				 start = PageIsNew(page);
-	Outcome				 outcome = ADDED;
+	Relation			 index = insertion->index;
+	const BlockNumber	 block = BufferGetBlockNumber(buffer);
+	Buffer		 meta_buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
+	HammingMeta *meta = hamming_checked_meta(index, BufferGetPage(meta_buffer));
+	const uint32 nbits = meta->nbits;
+	Outcome		 outcome = ADDED;
 
-	hamming_check_page(insertion->index, page, block, &insertion->codes, &insertion->nulls);
-	if (!start)
+	if (layout->kind == HAMMING_CODES && nbits != 0 && nbits != (uint32) layout->nbits)
+		outcome = OUTDATED;
+	else if (!behind_end && block >= meta->end)
+		outcome = FULL; /* the map is out of date: pages there have to wait for their turn */
+	else
 	{
-		const HammingHead *head = HammingPageGetHead(page);
+		GenericXLogState *xlog = GenericXLogStart(index);
+		Page			  page = GenericXLogRegisterBuffer(xlog, buffer, GENERIC_XLOG_FULL_IMAGE);
 
-		/* a page without entries may change its kind */
-		start = head->count == 0;
-		if (!start && head->kind != layout->kind)
-			outcome = UNSUITABLE;
-		else if (!start && head->count >= layout->capacity)
-			outcome = FULL;
-	}
-	if (outcome == ADDED && start)
-	{
-		GenericXLogState *xlog = GenericXLogStart(insertion->index);
-
-		page = GenericXLogRegisterBuffer(xlog, buffer, GENERIC_XLOG_FULL_IMAGE);
-		hamming_page_init(page, layout->kind);
+		meta = HammingPageGetMeta(GenericXLogRegisterBuffer(xlog, meta_buffer, 0));
+		hamming_page_init(page, layout);
 		hamming_page_add(page, layout, insertion->entry);
+		if (layout->kind == HAMMING_CODES)
+			meta->nbits = layout->nbits;
+		meta->end = Max(meta->end, block + 1);
+		meta->started = Max(meta->started, block + 1);
 		GenericXLogFinish(xlog);
 	}
-	else if (outcome == ADDED)
+	UnlockReleaseBuffer(meta_buffer);
+	return outcome;
+}
+
+/* Puts the entry on a page that is locked exclusively, and releases it. */
+static Outcome
+add_to_page(const Insertion *insertion, Buffer buffer, bool behind_end)
+{
+	const HammingLayout	 *layout = insertion->layout;
+	const BlockNumber	  block = BufferGetBlockNumber(buffer);
+	const HammingContents contents = hamming_page_contents(
+		insertion->index, BufferGetPage(buffer), block, &insertion->codes, &insertion->nulls);
+	Outcome outcome = ADDED;
+
+	/* a page without entries may change its kind */
+	if (contents.count == 0)
+		outcome = start_page(insertion, buffer, behind_end);
+	else if (contents.layout == NULL && layout->kind == HAMMING_CODES)
+		outcome = OUTDATED;
+	else if (contents.layout != layout)
+		outcome = UNSUITABLE;
+	else if (contents.count >= layout->capacity)
+		outcome = FULL;
+	else
 		hamming_log_and_add(insertion->index, buffer, layout, insertion->entry);
 	UnlockReleaseBuffer(buffer);
 	if (outcome == ADDED && layout->kind == HAMMING_CODES)
@@ -114,18 +122,18 @@ add_to_page(const Insertion *insertion, Buffer buffer)
 }
 
 static Outcome
-try_page(const Insertion *insertion, BlockNumber block)
+try_page(const Insertion *insertion, BlockNumber block, bool behind_end)
 {
 	Buffer buffer = hamming_read(insertion->index, block, BUFFER_LOCK_UNLOCK, NULL);
 
 	if (ConditionalLockBuffer(buffer))
-		return add_to_page(insertion, buffer);
+		return add_to_page(insertion, buffer, behind_end);
 	ReleaseBuffer(buffer);
 	return UNSUITABLE;
 }
 
 /* Tries some pages of which the free space map says that they have room. */
-static bool
+static Outcome
 try_free_space(const Insertion *insertion)
 {
 	Relation	index = insertion->index;
@@ -133,44 +141,68 @@ try_free_space(const Insertion *insertion)
 						   ? HAMMING_ROOM_FOR_NULL
 						   : insertion->codes.nbytes + sizeof(ItemPointerData);
 	BlockNumber block = GetPageWithFreeSpace(index, size);
+	Outcome		outcome = FULL;
 
 	for (int tries = 0; tries < MAX_TRIES && block != InvalidBlockNumber; tries++)
 	{
-		/* the map is not logged: after a crash it may know pages that are gone */
-		const Outcome outcome = block > HAMMING_METAPAGE && block < RelationGetNumberOfBlocks(index)
-									? try_page(insertion, block)
-									: FULL;
-
-		if (outcome == ADDED)
-			return true;
+		/* the map is not logged: after a crash it may know pages that do not exist */
+		outcome = block > HAMMING_METAPAGE && block < RelationGetNumberOfBlocks(index)
+					  ? try_page(insertion, block, false)
+					  : FULL;
+		if (outcome == ADDED || outcome == OUTDATED)
+			break;
 		block = outcome == FULL ? RecordAndGetPageWithFreeSpace(index, block, 0, size)
 								: GetPageWithFreeSpace(index, size);
 	}
-	return false;
+	return outcome;
 }
 
-static void
+/* Takes the first page behind the end of the index that nobody else takes just now. */
+static Outcome
 append_page(const Insertion *insertion)
 {
-	Relation		index = insertion->index;
-	Buffer			buffer;
-	BlockNumber		block;
-	Size			room;
-	Outcome outcome pg_attribute_unused();
+	Relation	index = insertion->index;
+	BlockNumber block = hamming_read_meta(index).end;
+	Outcome		outcome = FULL;
 
-	LockRelationForExtension(index, ExclusiveLock);
-	buffer = ReadBuffer(index, P_NEW);
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	UnlockRelationForExtension(index, ExclusiveLock);
-	block = BufferGetBlockNumber(buffer);
-	outcome = add_to_page(insertion, buffer);
-	Assert(outcome == ADDED);
+	while (outcome != ADDED && outcome != OUTDATED)
+	{
+		if (block < RelationGetNumberOfBlocks(index))
+			outcome = try_page(insertion, block, true);
+		else
+		{
+			Buffer buffer;
 
-	/* others may use the page, too, above all should we go away */
-	room = insertion->layout->kind == HAMMING_NULLS ? HAMMING_ROOM_FOR_NULL
-													: hamming_codes_room(&insertion->codes, 1);
-	RecordPageWithFreeSpace(index, block, room);
-	FreeSpaceMapVacuumRange(index, block, block + 1);
+			extend_relation(index, &buffer);
+			block = BufferGetBlockNumber(buffer);
+			outcome = add_to_page(insertion, buffer, true);
+		}
+		block++;
+	}
+	if (outcome == ADDED)
+	{
+		const HammingContents contents = {.layout = insertion->layout, .count = 1};
+
+		/* others may use the page, too, above all should we go away */
+		RecordPageWithFreeSpace(index, block - 1, hamming_page_room(contents));
+		FreeSpaceMapVacuumRange(index, block - 1, block);
+	}
+	return outcome;
+}
+
+static Outcome
+add_entry(const Insertion *insertion)
+{
+	const BlockNumber block = RelationGetTargetBlock(insertion->index);
+	Outcome			  outcome = FULL;
+
+	if (insertion->layout->kind == HAMMING_CODES && block != InvalidBlockNumber)
+		outcome = try_page(insertion, block, false);
+	if (outcome != ADDED && outcome != OUTDATED)
+		outcome = try_free_space(insertion);
+	if (outcome != ADDED && outcome != OUTDATED)
+		outcome = append_page(insertion);
+	return outcome;
 }
 
 bool
@@ -179,25 +211,27 @@ hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			   bool unchanged pg_attribute_unused(), IndexInfo *info pg_attribute_unused())
 {
 	BitHashView code = {.nbits = 0, .bits = NULL};
-	BlockNumber block;
-	Insertion	insertion = {.index = index};
+	Insertion	insertion = {.index = index, .nulls = hamming_layout(HAMMING_NULLS, 0)};
 	int			nbits;
 
 	/* first, because fetching a value that is stored out of line reads catalogs */
 	if (!isnull[0])
 		code = DatumGetBitHashView(values[0]);
-	nbits = isnull[0] ? (int) hamming_read_meta(index).nbits : get_bits(index, code.nbits);
-	if (!isnull[0])
-		hamming_check_code(index, code, nbits);
-	insertion.codes = hamming_layout(HAMMING_CODES, nbits);
-	insertion.nulls = hamming_layout(HAMMING_NULLS, 0);
 	insertion.layout = isnull[0] ? &insertion.nulls : &insertion.codes;
 	insertion.entry.bits = code.bits;
 	insertion.entry.tid = *tid;
-	block = RelationGetTargetBlock(index);
-	if (!isnull[0] && block != InvalidBlockNumber && try_page(&insertion, block) == ADDED)
-		return false;
-	if (!try_free_space(&insertion))
-		append_page(&insertion);
+	do
+	{
+		nbits = code_length(index);
+		if (!isnull[0] && nbits != code.nbits)
+		{
+			/* what we remember may be out of date */
+			forget_code_length(index);
+			nbits = code_length(index);
+			hamming_check_code(index, code, nbits, true);
+			nbits = code.nbits;
+		}
+		insertion.codes = hamming_layout(HAMMING_CODES, nbits);
+	} while (add_entry(&insertion) == OUTDATED);
 	return false;
 }

@@ -19,6 +19,7 @@ hamming_layout(HammingPageKind kind, int nbits)
 	const int	  room = BLCKSZ - HAMMING_ENTRIES - 1;
 
 	layout.kind = kind;
+	layout.nbits = kind == HAMMING_CODES ? nbits : 0;
 	layout.nbytes = nbytes;
 	layout.words = nbytes / 8;
 	layout.rest = nbytes % 8;
@@ -31,27 +32,37 @@ hamming_layout(HammingPageKind kind, int nbits)
 	return layout;
 }
 
-void
-hamming_page_init(Page page, HammingPageKind kind)
+static void
+init_page(Page page, HammingPageKind kind, int nbits)
 {
 	HammingHead *head;
 
 	PageInit(page, BLCKSZ, 0);
 	head = HammingPageGetHead(page);
 	head->kind = kind;
+	head->nbits = nbits;
 	head->page_id = HAMMING_PAGE_ID;
 	((PageHeader) page)->pd_lower = HAMMING_ENTRIES;
 }
 
+/* A page of entries, without any. */
+void
+hamming_page_init(Page page, const HammingLayout *layout)
+{
+	init_page(page, layout->kind, layout->nbits);
+}
+
+/* The metapage of an index without any other page. */
 void
 hamming_meta_init(Page page, int nbits)
 {
 	HammingMeta *meta = HammingPageGetMeta(page);
 
-	hamming_page_init(page, HAMMING_META);
+	init_page(page, HAMMING_META, 0);
 	meta->magic = HAMMING_MAGIC;
 	meta->version = HAMMING_VERSION;
 	meta->nbits = nbits;
+	meta->end = HAMMING_FIRST_PAGE;
 	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
 }
 
@@ -85,64 +96,74 @@ checked_head(Relation index, Page page, BlockNumber block)
 	return HammingPageGetHead(page);
 }
 
-HammingMeta
-hamming_read_meta(Relation index)
+/* What the metapage, which the caller has locked, says, after checking that it is one. */
+HammingMeta *
+hamming_checked_meta(Relation index, Page page)
 {
-	Buffer		buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_SHARE, NULL);
-	Page		page = BufferGetPage(buffer);
-	HammingMeta meta;
+	HammingMeta *meta = HammingPageGetMeta(page);
 
 	if (PageIsNew(page) || checked_head(index, page, HAMMING_METAPAGE)->kind != HAMMING_META)
 		hamming_corrupt(index, HAMMING_METAPAGE, "it is not a metapage");
-	meta = *HammingPageGetMeta(page);
-	UnlockReleaseBuffer(buffer);
-
-	if (meta.magic != HAMMING_MAGIC)
+	if (meta->magic != HAMMING_MAGIC)
 		hamming_corrupt(index, HAMMING_METAPAGE, "the metapage has a wrong magic number");
-	if (meta.version != HAMMING_VERSION)
+	if (meta->version != HAMMING_VERSION)
 		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("index \"%s\" has format version %u, and this library knows version %u",
-					   RelationGetRelationName(index), meta.version, HAMMING_VERSION),
+					   RelationGetRelationName(index), meta->version, HAMMING_VERSION),
 				errhint("Please REINDEX it."));
-	if (meta.nbits > BITHASH_MAX_BITS)
+	if (meta->nbits > BITHASH_MAX_BITS)
 		hamming_corrupt(index, HAMMING_METAPAGE, "the metapage has an impossible code length");
+	if (meta->end < HAMMING_FIRST_PAGE || meta->end > RelationGetNumberOfBlocks(index))
+		hamming_corrupt(index, HAMMING_METAPAGE, "the index does not end within its file");
+	return meta;
+}
+
+HammingMeta
+hamming_read_meta(Relation index)
+{
+	Buffer			  buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_SHARE, NULL);
+	const HammingMeta meta = *hamming_checked_meta(index, BufferGetPage(buffer));
+
+	UnlockReleaseBuffer(buffer);
 	return meta;
 }
 
 /*
- * Makes sure that a page of entries is one, and that its entries lie on it.  Done before
- * anything else with every page: reading on would go astray.  Who found no code length in
- * the metapage may still meet codes that came later, and cannot check them.
+ * What a page of entries holds, after checking that it is one, and that its entries lie on it. This
+ * comes before anything else that is done with a page: reading on would go astray.
+ *
+ * The caller has read the codes' length from the metapage some time ago.  If VACUUM has found no
+ * more codes since, others may have come that are of no interest to the caller, and of any length.
  */
-void
-hamming_check_page(Relation index, Page page, BlockNumber block, const HammingLayout *codes,
-				   const HammingLayout *nulls)
+HammingContents
+hamming_page_contents(Relation index, Page page, BlockNumber block, const HammingLayout *codes,
+					  const HammingLayout *nulls)
 {
+	HammingContents		 contents = {.layout = NULL, .count = 0};
 	const HammingLayout *layout;
-	HammingHead			*head;
+	const HammingHead	*head;
 
 	if (PageIsNew(page))
-		return;
+		return contents;
 	head = checked_head(index, page, block);
 	if (head->kind != HAMMING_CODES && head->kind != HAMMING_NULLS)
 		hamming_corrupt(index, block, "it is not a page of entries");
+	contents.count = head->count;
+	if (head->count == 0)
+		return contents;
 	layout = head->kind == HAMMING_CODES ? codes : nulls;
-	if (layout->capacity == 0)
-		return;
+	if (head->nbits != layout->nbits)
+	{
+		if (layout == nulls || hamming_read_meta(index).nbits == (uint32) layout->nbits)
+			hamming_corrupt(index, block, "its codes are not as long as those of the index");
+		return contents;
+	}
 	if (head->count > layout->capacity)
 		hamming_corrupt(index, block, "it has more entries than there is room for");
-	if (head->count > 0 &&
-		((PageHeader) page)->pd_lower != layout->tids + head->count * sizeof(ItemPointerData))
+	if (((PageHeader) page)->pd_lower != layout->tids + head->count * sizeof(ItemPointerData))
 		hamming_corrupt(index, block, "its entries do not end where its header says");
-}
-
-/* The number of entries of that kind on a page. */
-int
-hamming_page_count(Page page, HammingPageKind kind)
-{
-	if (PageIsNew(page) || HammingPageGetHead(page)->kind != kind)
-		return 0;
-	return HammingPageGetHead(page)->count;
+	contents.layout = layout;
+	return contents;
 }
 
 /* Sets the number of entries; behind them all is zero, if there was anything. */
@@ -202,29 +223,22 @@ hamming_page_get_code(Page page, const HammingLayout *layout, int entry, uint8 *
 		   layout->rest);
 }
 
-/* What the free space map should know of a page with that many codes, in bytes. */
-Size
-hamming_codes_room(const HammingLayout *codes, int count)
-{
-	return Min((codes->capacity - count) * (codes->nbytes + sizeof(ItemPointerData)),
-			   HAMMING_MOST_ROOM_FOR_CODES);
-}
-
 /*
- * The same of any page.  Only pages that take NULLs have HAMMING_ROOM_FOR_NULL: those of
- * NULLs with room left, and those without any entry, which take either kind.
+ * What the free space map should know of a page, in bytes.  Only pages that take NULLs have
+ * HAMMING_ROOM_FOR_NULL: those of NULLs with room left, and those without any entry, which take
+ * either kind.
  */
 Size
-hamming_page_room(Page page, const HammingLayout *codes, const HammingLayout *nulls)
+hamming_page_room(HammingContents contents)
 {
-	const HammingHead *head;
+	const HammingLayout *layout = contents.layout;
 
-	if (PageIsNew(page))
+	if (contents.count == 0)
 		return HAMMING_ROOM_FOR_NULL;
-	head = HammingPageGetHead(page);
-	if (head->count == 0)
+	if (layout == NULL || contents.count >= layout->capacity)
+		return 0;
+	if (layout->kind == HAMMING_NULLS)
 		return HAMMING_ROOM_FOR_NULL;
-	if (head->kind == HAMMING_NULLS)
-		return head->count < nulls->capacity ? HAMMING_ROOM_FOR_NULL : 0;
-	return hamming_codes_room(codes, head->count);
+	return Min((layout->capacity - contents.count) * (layout->nbytes + sizeof(ItemPointerData)),
+			   HAMMING_MOST_ROOM_FOR_CODES);
 }

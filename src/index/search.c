@@ -240,24 +240,20 @@ search_unordered(HammingSearch *search, Page page, const HammingLayout *layout, 
 static void
 search_page(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
 {
-	HammingSearch *search = state;
-	int			   codes;
-	int			   nulls;
+	HammingSearch		 *search = state;
+	const HammingContents contents =
+		hamming_page_contents(search->index, page, block, &search->codes, &search->nulls);
 
-	hamming_check_page(search->index, page, block, &search->codes, &search->nulls);
-	codes = hamming_page_count(page, HAMMING_CODES);
-	nulls = hamming_page_count(page, HAMMING_NULLS);
-	/* codes that have come since we looked for their length are not for us */
-	if (codes > 0 && search->nbits > 0)
+	if (contents.layout == &search->codes)
 	{
 		if (search->everything)
-			search_unordered(search, page, &search->codes, codes);
+			search_unordered(search, page, contents.layout, contents.count);
 		else
-			search_codes(search, page, codes, upcoming);
+			search_codes(search, page, contents.count, upcoming);
 	}
-	else if (nulls > 0 && search->query.nballs == 0 &&
+	else if (contents.layout == &search->nulls && search->query.nballs == 0 &&
 			 search->nearest.farthest == rank_of(&search->nearest, NULL_DISTANCE))
-		search_unordered(search, page, &search->nulls, nulls);
+		search_unordered(search, page, contents.layout, contents.count);
 }
 
 /* Makes room for what depends on the codes' length, and lays the centre out in words. */
@@ -302,13 +298,16 @@ start_pass(void *state)
 static void
 count_distances(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
 {
-	HammingSearch  *search = state;
-	HammingNearest *nearest = &search->nearest;
-	size_t			nmatches;
+	HammingSearch		 *search = state;
+	HammingNearest		 *nearest = &search->nearest;
+	const HammingContents contents =
+		hamming_page_contents(search->index, page, block, &search->codes, &search->nulls);
+	size_t nmatches;
 
-	hamming_check_page(search->index, page, block, &search->codes, &search->nulls);
-	nmatches = find_within(search, page, hamming_page_count(page, HAMMING_CODES),
-						   Min(nearest->farthest, search->limit), upcoming);
+	if (contents.layout != &search->codes)
+		return;
+	nmatches =
+		find_within(search, page, contents.count, Min(nearest->farthest, search->limit), upcoming);
 	for (size_t i = 0; i < nmatches; i++)
 	{
 		if (search->matches[i].distance <= nearest->farthest)
@@ -323,7 +322,7 @@ count_distances(void *state, Page page, BlockNumber block, HammingUpcoming upcom
  * and three standard deviations more.  If that is still too near, the next pass finds the others.
  */
 static uint32
-guess_horizon(HammingSearch *search)
+guess_horizon(HammingSearch *search, BlockNumber end)
 {
 	HammingNearest *nearest = &search->nearest;
 	const int		keep = nearest->keep;
@@ -331,11 +330,11 @@ guess_horizon(HammingSearch *search)
 
 	nearest_start(nearest, rank_of(nearest, NULL_DISTANCE));
 	if (!search->query.ordered || search->everything || search->center.nbits != search->nbits ||
-		RelationGetNumberOfBlocks(search->index) < MIN_SAMPLE * SAMPLE_STEP)
+		end < MIN_SAMPLE * SAMPLE_STEP)
 		return nearest->farthest;
 	/* counting only to so many leaves the horizon as the farthest rank of interest */
 	nearest->keep = (int) (share + 3.0 * sqrt(share)) + 3;
-	hamming_visit_sample(search->index, SAMPLE_STEP, count_distances, search);
+	hamming_visit_sample(search->index, end, SAMPLE_STEP, count_distances, search);
 	nearest->keep = keep;
 	return nearest->farthest;
 }
@@ -404,7 +403,7 @@ run_pass(HammingSearch *search)
 	set_code_length(search, (int) meta.nbits);
 	nearest->keep = next_keep(nearest->keep, with_codes ? search->codes.nbytes : -1);
 	make_room(search, with_codes);
-	search->horizon = first ? guess_horizon(search) : rank_of(nearest, NULL_DISTANCE);
+	search->horizon = first ? guess_horizon(search, meta.end) : rank_of(nearest, NULL_DISTANCE);
 	hamming_visit_pages(search->index, start_pass, search_page, search);
 	nearest_finish(nearest);
 	if (with_codes)

@@ -55,8 +55,8 @@ typedef void (*HammingPageVisitor)(void *state, Page page, BlockNumber block,
 extern void
 hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor visit, void *state);
 
-/* calls visit for every step-th page of entries, as they are */
-extern void
-hamming_visit_sample(Relation index, BlockNumber step, HammingPageVisitor visit, void *state);
+/* calls visit for every step-th page of entries before block end, as they are */
+extern void hamming_visit_sample(Relation index, BlockNumber end, BlockNumber step,
+								 HammingPageVisitor visit, void *state);
 
 #endif /* UNIFDIAG_SEARCH_H */

@@ -1,27 +1,19 @@
 /*
  * vacuum.c
- *		Removing entries of dead rows, and giving pages back.
+ *		Removing entries of dead rows, and emptying pages at the end.
  *
  * VACUUM is the only one to remove or move entries, and at most one runs on a table.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/xact.h"
-#include "catalog/storage.h"
 #include "commands/vacuum.h"
-#include "miscadmin.h"
 #include "storage/freespace.h"
 #include "storage/indexfsm.h"
-#include "storage/lmgr.h"
 
 #include "../compat.h"
 #include "compact.h"
 #include "hamming.h"
-
-/* how often, and at what distance in microseconds, the end of the file is tried to be locked */
-#define TRUNCATE_TRIES 20
-#define TRUNCATE_PAUSE 10000
 
 /* The positions of dead rows' entries among a page's TIDs, and how many there are. */
 static int
@@ -68,21 +60,20 @@ vacuum_page(IndexVacuumInfo *info, BlockNumber block, const HammingLayout *codes
 	uint16			dead[BLCKSZ / sizeof(ItemPointerData)];
 	Buffer			buffer = hamming_read(info->index, block, BUFFER_LOCK_SHARE, info->strategy);
 	Page			page = BufferGetPage(buffer);
-	const HammingLayout *layout;
-	int					 count;
-	int					 ndead;
+	HammingContents contents = hamming_page_contents(info->index, page, block, codes, nulls);
+	int				ndead = 0;
 
-	hamming_check_page(info->index, page, block, codes, nulls);
-	layout = hamming_page_count(page, HAMMING_CODES) > 0 ? codes : nulls;
-	count = hamming_page_count(page, layout->kind);
-	memcpy(tids, HammingPageGetTids(page, layout), count * sizeof(ItemPointerData));
+	if (contents.layout != NULL)
+		memcpy(tids, HammingPageGetTids(page, contents.layout),
+			   contents.count * sizeof(ItemPointerData));
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
-	ndead = find_dead(tids, count, callback, state, dead);
+	if (contents.layout != NULL)
+		ndead = find_dead(tids, contents.count, callback, state, dead);
 	if (ndead > 0)
 	{
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-		remove_entries(info->index, buffer, layout, dead, ndead);
+		remove_entries(info->index, buffer, contents.layout, dead, ndead);
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	}
 	ReleaseBuffer(buffer);
@@ -94,14 +85,13 @@ hamming_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 					IndexBulkDeleteCallback callback, void *state)
 {
 	/* pages that come later hold only rows that are not dead yet */
-	const BlockNumber	blocks = RelationGetNumberOfBlocks(info->index);
-	const int			nbits = (int) hamming_read_meta(info->index).nbits;
-	const HammingLayout codes = hamming_layout(HAMMING_CODES, nbits);
+	const HammingMeta	meta = hamming_read_meta(info->index);
+	const HammingLayout codes = hamming_layout(HAMMING_CODES, (int) meta.nbits);
 	const HammingLayout nulls = hamming_layout(HAMMING_NULLS, 0);
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
-	for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block++)
+	for (BlockNumber block = HAMMING_FIRST_PAGE; block < meta.end; block++)
 	{
 		vacuum_pause();
 		vacuum_page(info, block, &codes, &nulls, stats, callback, state);
@@ -109,113 +99,97 @@ hamming_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return stats;
 }
 
-/* Whether a page has no entries, and so can be given back. */
-static bool
-is_empty(Relation index, BlockNumber block)
-{
-	Buffer	   buffer = hamming_read(index, block, BUFFER_LOCK_SHARE, NULL);
-	Page	   page = BufferGetPage(buffer);
-	const bool empty = PageIsNew(page) || HammingPageGetHead(page)->count == 0;
-
-	UnlockReleaseBuffer(buffer);
-	return empty;
-}
-
-/*
- * Locks the index against everybody, and before it its table: who reads takes them in that
- * order.  A standby keeps both locks until the end of VACUUM, which may yet lock the table to
- * cut it as well; with the index alone, readers there would run into a deadlock.
- */
-static bool
-lock_for_truncation(Relation index)
-{
-	const Oid table = index->rd_index->indrelid;
-
-	if (!ConditionalLockRelationOid(table, AccessExclusiveLock))
-		return false;
-	if (ConditionalLockRelation(index, AccessExclusiveLock))
-		return true;
-	UnlockRelationOid(table, AccessExclusiveLock);
-	return false;
-}
-
-/*
- * Gives the empty pages at the end back.  Nobody may be using the index then, and nobody is
- * made to wait for that: after some tries the pages are left to be used again.
- */
-static void
-give_back_pages(Relation index)
-{
-	BlockNumber blocks;
-
-	/* the locks need a transaction id, which cannot be had while workers run */
-	if (IsInParallelMode())
-		return;
-	for (int tries = 0; !lock_for_truncation(index); tries++)
-	{
-		if (tries == TRUNCATE_TRIES)
-			return;
-		CHECK_FOR_INTERRUPTS();
-		pg_usleep(TRUNCATE_PAUSE);
-	}
-	blocks = RelationGetNumberOfBlocks(index);
-	while (blocks > HAMMING_FIRST_PAGE && is_empty(index, blocks - 1))
-		blocks--;
-	if (blocks < RelationGetNumberOfBlocks(index))
-		RelationTruncate(index, blocks);
-	UnlockRelation(index, AccessExclusiveLock);
-	UnlockRelationOid(index->rd_index->indrelid, AccessExclusiveLock);
-}
-
 /* What all pages hold, which is told to the free space map along the way. */
 typedef struct Survey
 {
-	BlockNumber pages;
-	BlockNumber empty; /* at the end of the file, one after the other */
-	uint64		codes;
-	uint64		nulls;
+	uint64 codes;
+	uint64 nulls;
 } Survey;
 
 static Survey
-survey_pages(IndexVacuumInfo *info, const HammingLayout *codes, const HammingLayout *nulls)
+survey_pages(IndexVacuumInfo *info, BlockNumber end, const HammingLayout *codes,
+			 const HammingLayout *nulls)
 {
-	Survey survey = {.pages = RelationGetNumberOfBlocks(info->index)};
+	Survey survey = {0};
 
-	for (BlockNumber block = HAMMING_FIRST_PAGE; block < survey.pages; block++)
+	for (BlockNumber block = HAMMING_FIRST_PAGE; block < end; block++)
 	{
-		Buffer buffer;
-		Page   page;
-		Size   room;
-		int	   ncodes;
-		int	   nnulls;
+		Buffer			buffer;
+		HammingContents contents;
 
 		vacuum_pause();
 		buffer = hamming_read(info->index, block, BUFFER_LOCK_SHARE, info->strategy);
-		page = BufferGetPage(buffer);
-		hamming_check_page(info->index, page, block, codes, nulls);
-		ncodes = hamming_page_count(page, HAMMING_CODES);
-		nnulls = hamming_page_count(page, HAMMING_NULLS);
-		room = hamming_page_room(page, codes, nulls);
+		contents = hamming_page_contents(info->index, BufferGetPage(buffer), block, codes, nulls);
 		UnlockReleaseBuffer(buffer);
-		RecordPageWithFreeSpace(info->index, block, room);
-		survey.codes += ncodes;
-		survey.nulls += nnulls;
-		survey.empty = ncodes + nnulls == 0 ? survey.empty + 1 : 0;
+		RecordPageWithFreeSpace(info->index, block, hamming_page_room(contents));
+		*(contents.layout == nulls ? &survey.nulls : &survey.codes) += contents.count;
 	}
 	return survey;
 }
 
+/* From now on the metapage tells which pages have got a first entry since. */
 static void
-note_counts(Relation index, const Survey *survey)
+watch_starts(Relation index)
+{
+	Buffer buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
+
+	if (hamming_checked_meta(index, BufferGetPage(buffer))->started != 0)
+	{
+		GenericXLogState *xlog = GenericXLogStart(index);
+
+		HammingPageGetMeta(GenericXLogRegisterBuffer(xlog, buffer, 0))->started = 0;
+		GenericXLogFinish(xlog);
+	}
+	UnlockReleaseBuffer(buffer);
+}
+
+/* The block behind the last page that has entries. */
+static BlockNumber
+find_end(IndexVacuumInfo *info, BlockNumber end, const HammingLayout *codes,
+		 const HammingLayout *nulls)
+{
+	bool empty = true;
+
+	while (end > HAMMING_FIRST_PAGE && empty)
+	{
+		Buffer buffer = hamming_read(info->index, end - 1, BUFFER_LOCK_SHARE, info->strategy);
+
+		empty = hamming_page_contents(info->index, BufferGetPage(buffer), end - 1, codes, nulls)
+					.count == 0;
+		UnlockReleaseBuffer(buffer);
+		end -= empty;
+	}
+	return end;
+}
+
+/*
+ * Notes in the metapage what was found: how many entries there are, where the last of them is, and,
+ * if there are no codes, that they may have any length again.  What has been started since we began
+ * to look stays within the index.  Pages behind its end are not offered for entries: they are
+ * used, one after the other, when others are full.
+ */
+static void
+note_survey(Relation index, const Survey *survey, BlockNumber end)
 {
 	Buffer			  buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
-	GenericXLogState *xlog = GenericXLogStart(index);
-	HammingMeta		 *meta = HammingPageGetMeta(GenericXLogRegisterBuffer(xlog, buffer, 0));
+	const HammingMeta before = *hamming_checked_meta(index, BufferGetPage(buffer));
+	HammingMeta		  after = before;
 
-	meta->codes = survey->codes;
-	meta->nulls = survey->nulls;
-	GenericXLogFinish(xlog);
+	after.codes = survey->codes;
+	after.nulls = survey->nulls;
+	after.end = Max(end, before.started);
+	if (survey->codes == 0 && before.started == 0)
+		after.nbits = hamming_declared_bits(index);
+	if (memcmp(&before, &after, sizeof(HammingMeta)) != 0)
+	{
+		GenericXLogState *xlog = GenericXLogStart(index);
+
+		*HammingPageGetMeta(GenericXLogRegisterBuffer(xlog, buffer, 0)) = after;
+		GenericXLogFinish(xlog);
+	}
 	UnlockReleaseBuffer(buffer);
+	for (BlockNumber block = after.end; block < before.end; block++)
+		RecordPageWithFreeSpace(index, block, 0);
 }
 
 IndexBulkDeleteResult *
@@ -226,22 +200,24 @@ hamming_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	HammingLayout codes;
 	HammingLayout nulls;
 	Survey		  survey;
+	BlockNumber	  end;
 
 	if (info->analyze_only)
 		return stats;
+	watch_starts(index);
 	meta = hamming_read_meta(index);
 	codes = hamming_layout(HAMMING_CODES, (int) meta.nbits);
 	nulls = hamming_layout(HAMMING_NULLS, 0);
-	survey = survey_pages(info, &codes, &nulls);
-	if (hamming_compact(info, &codes, &nulls, survey.codes, survey.nulls) || survey.empty > 0)
-		give_back_pages(index);
-	if (meta.codes != survey.codes || meta.nulls != survey.nulls)
-		note_counts(index, &survey);
+	survey = survey_pages(info, meta.end, &codes, &nulls);
+	hamming_compact(info, &codes, &nulls, survey.codes, survey.nulls);
+	end = find_end(info, hamming_read_meta(index).end, &codes, &nulls);
+	note_survey(index, &survey, end);
 	IndexFreeSpaceMapVacuum(index);
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	stats->num_pages = RelationGetNumberOfBlocks(index);
+	stats->pages_free = stats->num_pages - end;
 	stats->num_index_tuples = (double) (survey.codes + survey.nulls);
 	return stats;
 }

@@ -172,13 +172,12 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 
 	for (;;)
 	{
-		const uint64	  moves = hamming_read_meta(index).moves;
-		const BlockNumber blocks = RelationGetNumberOfBlocks(index);
+		const HammingMeta meta = hamming_read_meta(index);
 
 		start(state);
-		visit_every(index, blocks, 1, next_look_ups(hamming_memory(index, blocks, 0), blocks),
+		visit_every(index, meta.end, 1, next_look_ups(hamming_memory(index, meta.end, 0), meta.end),
 					visit, state);
-		if (hamming_read_meta(index).moves == moves)
+		if (hamming_read_meta(index).moves == meta.moves)
 			break;
 		if (!waits)
 			LockPage(index, HAMMING_METAPAGE, ShareLock);
@@ -189,10 +188,10 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 }
 
 void
-hamming_visit_sample(Relation index, BlockNumber step, HammingPageVisitor visit, void *state)
+hamming_visit_sample(Relation index, BlockNumber end, BlockNumber step, HammingPageVisitor visit,
+					 void *state)
 {
-	const BlockNumber blocks = RelationGetNumberOfBlocks(index);
-	const LookUps	  none = {0, 0};
+	const LookUps none = {0, 0};
 
-	visit_every(index, blocks, step, none, visit, state);
+	visit_every(index, end, step, none, visit, state);
 }
