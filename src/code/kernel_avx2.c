@@ -2,7 +2,7 @@
  * kernel_avx2.c
  *		Distance kernel for x86-64 with AVX2: 256 bits at a time.
  */
-#include "kernels.h"
+#include "kernel_columns.h"
 
 #if defined(__x86_64__)
 

@@ -4,7 +4,7 @@
  *
  * NEON is part of the architecture's baseline: there is nothing to ask the CPU.
  */
-#include "kernels.h"
+#include "kernel_columns.h"
 
 #if defined(__aarch64__)
 

@@ -2,7 +2,7 @@
  * kernel_portable.c
  *		Distance kernel for every CPU: 64 bits at a time in plain C.
  */
-#include "kernels.h"
+#include "kernel_columns.h"
 
 /*
  * Adds neighbouring 1-, 2- and 4-bit fields, then all bytes by one
