@@ -45,15 +45,16 @@ OBJS = \
 	src/index/vacuum.o \
 	src/index/validate.o \
 	src/index/visit.o \
+	src/math/basis.o \
 	src/math/diagonal.o \
 	src/math/directions.o \
 	src/math/drift.o \
 	src/math/linalg.o \
 	src/math/merge.o \
+	src/math/methods.o \
 	src/math/model.o \
 	src/math/moments.o \
 	src/math/neighbours.o \
-	src/math/orthogonal.o \
 	src/math/projector.o \
 	src/math/random.o \
 	src/math/rotation_isohash.o \
@@ -62,12 +63,11 @@ OBJS = \
 	src/math/rotation_none.o \
 	src/math/rotation_random.o \
 	src/math/rotation_unifdiag.o \
-	src/math/rotations.o \
+	src/math/rows.o \
 	src/math/tracker_hadamard.o \
 	src/math/tracker_lsh.o \
 	src/math/tracker_opast.o \
 	src/math/tracker_osh.o \
-	src/math/trackers.o \
 	src/model/hash_plan.o \
 	src/model/memory.o \
 	src/model/sketcher.o \

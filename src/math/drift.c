@@ -17,6 +17,7 @@
 #include "linalg.h"
 #include "memory.h"
 #include "model.h"
+#include "rows.h"
 
 #define STEPS 64 /* of the integral, an even number */
 
@@ -59,16 +60,6 @@ typedef struct Newer
 	double		*old;
 	double		*product;
 } Newer;
-
-static double
-product_of_rows(const float *a, const float *b, int dims)
-{
-	double sum = 0.0;
-
-	for (int k = 0; k < dims; k++)
-		sum += (double) a[k] * b[k];
-	return sum;
-}
 
 /* All directions vary alike. */
 static Moments

@@ -49,7 +49,7 @@ extern bool positive_inverse(int n, double *a);
 /* The orthogonal matrix nearest to A (n x n): U V' of its singular value decomposition. */
 extern bool nearest_orthogonal(int n, double *a);
 
-/* The same for one that is nearly orthogonal; orthogonal.c. */
+/* The same for one that is nearly orthogonal. */
 extern void restore_orthogonal(int n, double *a);
 
 #endif /* UNIFDIAG_LINALG_H */

@@ -69,7 +69,7 @@ forget(Model *model, int64_t rows)
 
 /* The squared distance of the means, measured with the given power of two. */
 static double
-squared_distance(const Model *a, const Model *b, int exponent)
+squared_distance_of_means(const Model *a, const Model *b, int exponent)
 {
 	double sum = 0.0;
 
@@ -88,8 +88,8 @@ common_exponent(const Model *a, const Model *b)
 {
 	int exponent = b->exponent > a->exponent ? b->exponent : a->exponent;
 
-	if (squared_distance(a, b, exponent) > MAX_SQUARED_LENGTH)
-		frexp(sqrt(squared_distance(a, b, 0)), &exponent);
+	if (squared_distance_of_means(a, b, exponent) > MAX_SQUARED_LENGTH)
+		frexp(sqrt(squared_distance_of_means(a, b, 0)), &exponent);
 	return exponent;
 }
 

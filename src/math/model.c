@@ -8,10 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../wide.h"
-#include "linalg.h"
 #include "memory.h"
-#include "random.h"
+#include "rows.h"
 
 /*
  * Rows a block: enough for the matrix products to run at full speed, and few enough that
@@ -26,17 +24,9 @@
 #define ROTATE_ROWS 64
 #define ROTATE_SHARE 16
 
-/* basis rows further from orthonormal than this are cleaned; they stay below 1e-5 */
-#define MAX_SKEW 1e-6F
-
-/* what is added to the variances, as a share of their mean, before they are inverted */
-#define RIDGE 1e-9
-
-/* and at least: squares of numbers below the range of floats */
-#define MIN_RIDGE 1e-80
-
 /* a change of scale by which variances become nothing beside that of the row that asked for it */
 #define LARGE_RESCALE 0x1p-64
+#define INVERSE_OF_NOTHING 1e9
 
 /* the number of rows that are remembered, at the most */
 double
@@ -182,25 +172,6 @@ model_copy(const Model *model)
 	return copy;
 }
 
-WIDE double
-squared_length(const float *row, int dims)
-{
-	Double4 sums = {0.0};
-	double	rest = 0.0;
-	int		k = 0;
-
-	for (; k + 4 <= dims; k += 4)
-	{
-		Double4 numbers;
-
-		load4(&numbers, row + k);
-		sums += numbers * numbers;
-	}
-	for (; k < dims; k++)
-		rest += (double) row[k] * row[k];
-	return sum4(&sums) + rest;
-}
-
 /* The exponent of the largest of the differences between row and mean. */
 static int
 largest_exponent(const Model *model, const float *row)
@@ -239,51 +210,7 @@ model_rescale(Model *model, int exponent)
 	model->scatter *= factor;
 	model->exponent = exponent;
 	for (size_t i = 0; i < bits * bits && model->covariance != NULL && factor < LARGE_RESCALE; i++)
-		model->inverse[i] = i % (bits + 1) == 0 ? 1.0 / RIDGE : 0.0;
-}
-
-/* Centres and scales a row, moves the mean, and returns the result's squared length. */
-WIDE static double
-centre(const float *row, double *mean, float *centred, int dims, double scale, double step)
-{
-	Double4 sums = {0.0};
-	double	rest = 0.0;
-	int		k = 0;
-
-	for (; k + 4 <= dims; k += 4)
-	{
-		Double4 numbers;
-		Double4 old;
-		Float4	scaled;
-
-		load4(&numbers, row + k);
-		memcpy(&old, mean + k, sizeof(old));
-		numbers -= old;
-		old += step * numbers;
-		memcpy(mean + k, &old, sizeof(old));
-		numbers *= scale;
-		scaled = __builtin_convertvector(numbers, Float4);
-		memcpy(centred + k, &scaled, sizeof(scaled));
-		/* of what is left after rounding: it may be nothing */
-		numbers = __builtin_convertvector(scaled, Double4);
-		sums += numbers * numbers;
-	}
-	for (; k < dims; k++)
-	{
-		const double difference = row[k] - mean[k];
-
-		mean[k] += step * difference;
-		centred[k] = (float) (scale * difference);
-		rest += (double) centred[k] * centred[k];
-	}
-	return sum4(&sums) + rest;
-}
-
-WIDE static void
-subtract(const float *row, const double *mean, float *centred, int dims, double scale)
-{
-	for (int k = 0; k < dims; k++)
-		centred[k] = (float) (scale * (row[k] - mean[k]));
+		model->inverse[i] = i % (bits + 1) == 0 ? INVERSE_OF_NOTHING : 0.0;
 }
 
 /*
@@ -389,8 +316,8 @@ model_learn(Model *model, const float *row)
 	/* the first difference sets the scale; rows that wait before it are zero */
 	if (model->scatter == 0.0)
 		model->exponent = largest_exponent(model, row);
-	norm = centre(row, model->mean, centred, config->dims,
-				  sqrt(share) * ldexp(1.0, -model->exponent), step);
+	norm = centre_row(row, model->mean, centred, config->dims,
+					  sqrt(share) * ldexp(1.0, -model->exponent), step);
 	if (!(norm <= MAX_SQUARED_LENGTH))
 	{
 		if (!config->tracker->patient)
@@ -398,8 +325,8 @@ model_learn(Model *model, const float *row)
 		model_rescale(model, largest_exponent(model, row) + 1);
 		centred = model->block + (size_t) model->waiting * (size_t) config->dims;
 		/* the mean has moved: its distance from the row has shrunk to the share before */
-		subtract(row, model->mean, centred, config->dims,
-				 ldexp(1.0, -model->exponent) / sqrt(share));
+		subtract_mean(row, model->mean, centred, config->dims,
+					  ldexp(1.0, -model->exponent) / sqrt(share));
 		norm = squared_length(centred, config->dims);
 	}
 	model->norms[model->waiting++] = norm;
@@ -419,158 +346,4 @@ model_note_projections(Model *model, const double *projected, int rows)
 {
 	if (model->config.rotation->note != NULL)
 		model->config.rotation->note(model, projected, rows);
-}
-
-/* Makes target, the row-th row of the basis, orthogonal to those before it, and 1 long. */
-void
-orthonormalise_row(const float *basis, int dims, int row, float *target)
-{
-	float *components = math_alloc((size_t) row + 1, sizeof(float));
-	double length;
-
-	for (int pass = 0; pass < 2; pass++)
-	{
-		if (row > 0)
-		{
-			multiply_vector_f(false, row, dims, 1.0F, basis, dims, target, 0.0F, components);
-			multiply_vector_f(true, row, dims, -1.0F, basis, dims, components, 1.0F, target);
-		}
-		length = sqrt(squared_length(target, dims));
-		for (int k = 0; k < dims; k++)
-			target[k] = (float) (target[k] / length);
-	}
-	math_free(components);
-}
-
-/*
- * Fills the basis rows that nothing has been learnt for with random directions, so that
- * there is always a full code.  They carry no variance, and give way to learnt ones.
- */
-void
-model_complete_basis(Model *model)
-{
-	const int dims = model->config.dims;
-
-	for (int i = model->rank; i < model->config.bits; i++)
-	{
-		float *target = model->basis + (size_t) i * (size_t) dims;
-		Random random;
-
-		random_start(&random, model->config.seed, (uint64_t) i);
-		for (int k = 0; k < dims; k++)
-			target[k] = (float) random_normal(&random);
-		orthonormalise_row(model->basis, dims, i, target);
-	}
-	model->complete = true;
-}
-
-/* Computes the inverse of the covariance anew; a ridge keeps directions without variance finite. */
-void
-model_invert(Model *model)
-{
-	const int	 bits = model->config.bits;
-	const size_t size = (size_t) bits * (size_t) bits;
-	double		 trace = 0.0;
-
-	for (int i = 0; i < bits; i++)
-		trace += model->covariance[(size_t) i * bits + i];
-	memcpy(model->inverse, model->covariance, size * sizeof(double));
-	for (int i = 0; i < bits; i++)
-		model->inverse[(size_t) i * bits + i] += fmax(RIDGE * trace / bits, MIN_RIDGE);
-	if (!positive_inverse(bits, model->inverse))
-	{
-		/* not even the ridge helps: treat all directions alike */
-		memset(model->inverse, 0, size * sizeof(double));
-		for (int i = 0; i < bits; i++)
-			model->inverse[(size_t) i * bits + i] = bits / fmax(trace, MIN_RIDGE);
-	}
-}
-
-/*
- * Removes what rounding has added: W <- W - (WW' - I)/2 W makes the rows orthonormal again
- * with the least change, and the inverse is computed anew.
- */
-void
-model_refresh(Model *model)
-{
-	const int	 bits = model->config.bits;
-	const int	 dims = model->config.dims;
-	const size_t size = (size_t) bits * (size_t) bits;
-	float		*skew = math_alloc(size, sizeof(float));
-	float		 largest = 0.0F;
-
-	multiply_f(false, true, bits, bits, dims, 1.0F, model->basis, dims, model->basis, dims, 0.0F,
-			   skew, bits);
-	for (int i = 0; i < bits; i++)
-		skew[(size_t) i * bits + i] -= 1.0F;
-	for (size_t i = 0; i < size; i++)
-		largest = fmaxf(largest, fabsf(skew[i]));
-	if (largest > MAX_SKEW)
-	{
-		float *change = math_alloc((size_t) bits * (size_t) dims, sizeof(float));
-
-		multiply_f(false, false, bits, dims, bits, 0.5F, skew, bits, model->basis, dims, 0.0F,
-				   change, dims);
-		for (size_t i = 0; i < (size_t) bits * (size_t) dims; i++)
-			model->basis[i] -= change[i];
-		math_free(change);
-	}
-	math_free(skew);
-	model_invert(model);
-	model->refreshed_rows = model->rows;
-}
-
-/* W, bits x dims */
-void
-model_basis(const Model *model, float *basis)
-{
-	if (model->config.tracker->expand != NULL)
-		model->config.tracker->expand(model, basis);
-	else
-		memcpy(basis, model->basis,
-			   (size_t) model->config.bits * (size_t) model->config.dims * sizeof(float));
-}
-
-void
-model_projection(const Model *model, float *projection)
-{
-	const int	 bits = model->config.bits;
-	const int	 dims = model->config.dims;
-	const size_t size = (size_t) bits * (size_t) bits;
-	float		*rotation;
-
-	if (model->rotation == NULL)
-	{
-		model_basis(model, projection);
-		return;
-	}
-	rotation = math_alloc(size, sizeof(float));
-	for (size_t i = 0; i < size; i++)
-		rotation[i] = (float) model->rotation[i];
-	multiply_f(false, false, bits, dims, bits, 1.0F, rotation, bits, model->basis, dims, 0.0F,
-			   projection, dims);
-	math_free(rotation);
-}
-
-void
-model_project(const Model *model, const float *row, float *centred, float *projected)
-{
-	const int bits = model->config.bits;
-	const int dims = model->config.dims;
-	double	 *y;
-
-	subtract(row, model->mean, centred, dims, ldexp(1.0, -model->exponent));
-	if (model->config.tracker->project != NULL)
-		model->config.tracker->project(model, centred, projected);
-	else
-		multiply_vector_f(false, bits, dims, 1.0F, model->basis, dims, centred, 0.0F, projected);
-	if (model->rotation == NULL)
-		return;
-	y = math_alloc((size_t) bits * 2, sizeof(double));
-	for (int i = 0; i < bits; i++)
-		y[i] = projected[i];
-	multiply_vector_d(false, bits, bits, 1.0, model->rotation, y, 0.0, y + bits);
-	for (int i = 0; i < bits; i++)
-		projected[i] = (float) y[bits + i];
-	math_free(y);
 }

@@ -184,7 +184,6 @@ extern void	  rotation_apply(Model *model, const double *change);
 extern int unifdiag(double *covariance, double *rotation, int bits, bool stable);
 
 /* for trackers and merging */
-extern double squared_length(const float *row, int dims);
 extern double model_memory(const ModelConfig *config);
 extern void	  model_complete_basis(Model *model);
 extern void	  model_assign_rotation(Model *to, const Model *from);

@@ -17,6 +17,7 @@
 #include "linalg.h"
 #include "memory.h"
 #include "model.h"
+#include "rows.h"
 
 /* steps each time R follows; rows whose neighbours each looks at; the fewest rows to start with */
 #define STEPS 2

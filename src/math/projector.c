@@ -13,8 +13,8 @@
 #include <math.h>
 
 #include "../wide.h"
-#include "linalg.h"
 #include "memory.h"
+#include "rows.h"
 
 /* the length of a vector of 16-bit numbers: no sum of products leaves 32 bits */
 #define COARSE_LENGTH 32767.0
@@ -42,36 +42,6 @@ struct Projector
 	int32_t		*products;	 /* of row with each row of coarse */
 	double		*bounds;	 /* how far each may be from the exact one */
 };
-
-/* Four of the differences between a row and the mean. */
-static inline void
-load_differences(Double4 *to, const float *row, const double *mean)
-{
-	Double4 centre;
-
-	load4(to, row);
-	memcpy(&centre, mean, sizeof(centre));
-	*to -= centre;
-}
-
-WIDE static double
-squared_distance(const float *row, const double *mean, int dims)
-{
-	Double4 sums = {0.0};
-	double	rest = 0.0;
-	int		k = 0;
-
-	for (; k + 4 <= dims; k += 4)
-	{
-		Double4 differences;
-
-		load_differences(&differences, row + k, mean + k);
-		sums += differences * differences;
-	}
-	for (; k < dims; k++)
-		rest += (row[k] - mean[k]) * (row[k] - mean[k]);
-	return sum4(&sums) + rest;
-}
 
 /* The nearest integers to the differences times scale; those are at most COARSE_LENGTH. */
 WIDE static void
@@ -102,28 +72,6 @@ multiply_group(const int16_t *rows, int stride, const int16_t *x, int32_t *produ
 	}
 	for (int i = 0; i < GROUP; i++)
 		products[i] = sums[i];
-}
-
-/* In whatever order: the error is far below that of the projection's own numbers. */
-WIDE static double
-exact_projection(const float *direction, const float *row, const double *mean, int dims)
-{
-	Double4 sums = {0.0};
-	double	rest = 0.0;
-	int		k = 0;
-
-	for (; k + 4 <= dims; k += 4)
-	{
-		Double4 differences;
-		Double4 weights;
-
-		load_differences(&differences, row + k, mean + k);
-		load4(&weights, direction + k);
-		sums += weights * differences;
-	}
-	for (; k < dims; k++)
-		rest += direction[k] * (row[k] - mean[k]);
-	return sum4(&sums) + rest;
 }
 
 /* A row of the projection made coarse, and how far products with it may be off. */
@@ -218,8 +166,8 @@ projector_signs(Projector *projector, const float *row, float *signs)
 	{
 		signs[i] = (float) projector->products[i];
 		if (fabs((double) projector->products[i]) <= projector->bounds[i])
-			signs[i] = exact_projection(projector->projection + (size_t) i * (size_t) dims, row,
-										projector->mean, dims) < 0.0
+			signs[i] = product_with_difference(projector->projection + (size_t) i * (size_t) dims,
+											   row, projector->mean, dims) < 0.0
 						   ? -1.0F
 						   : 1.0F;
 	}

@@ -6,6 +6,7 @@
 
 #include "model.h"
 #include "random.h"
+#include "rows.h"
 
 /* the generator's streams for the directions, one for each */
 #define DIRECTION_STREAM (UINT64_C(1) << 32)

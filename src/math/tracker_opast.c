@@ -14,6 +14,7 @@
 #include "linalg.h"
 #include "memory.h"
 #include "model.h"
+#include "rows.h"
 
 /* a row adds a direction if this share of its length lies outside the basis */
 #define MIN_RESIDUAL 1e-4

@@ -13,8 +13,8 @@
  *      8     4  checksum      CRC-32C of all other bytes
  *     12     4  dims          1 to 16000
  *     16     4  bits          1 to dims
- *     20     1  tracker       its number in trackers.c
- *     21     1  rotation      its number in rotations.c
+ *     20     1  tracker       its number in methods.c
+ *     21     1  rotation      its number in methods.c
  *     22     2  reserved      zero
  *     24     8  seed
  *     32     8  forgetting    above 0, at most 1

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "../math/linalg.h"
+#include "../math/rows.h"
 #include "sketcher.h"
 
 /* how far a row of an orthogonal matrix may be from length 1 before it is damage */

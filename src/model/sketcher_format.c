@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 
 #include "../compat.h"
+#include "../math/rows.h"
 #include "sketcher.h"
 
 #define MAGIC 0x5544534bU /* "UDSK" */
