@@ -71,11 +71,13 @@ OBJS = \
 	src/model/hash_plan.o \
 	src/model/memory.o \
 	src/model/sketcher.o \
+	src/model/sketcher_accessors.o \
+	src/model/sketcher_aggregate.o \
 	src/model/sketcher_check.o \
 	src/model/sketcher_format.o \
 	src/model/sketcher_io.o \
 	src/model/sketcher_learn.o \
-	src/model/sketcher_use.o \
+	src/model/sketcher_options.o \
 	src/table/attach.o \
 	src/table/columns.o \
 	src/table/learn.o \

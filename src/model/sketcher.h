@@ -78,12 +78,17 @@ extern void		 sketcher_merge_into(Model *model, Model *other, bool anchored);
 extern void		 sketcher_absorb(Sketcher *sketcher, Model *other, bool anchored);
 extern void		 sketcher_check_rows(const Model *model);
 
-/* sketcher_learn.c: learning */
+/* sketcher_options.c: options */
+extern ModelConfig sketcher_default_config(int32 dims, int32 bits);
 extern ModelConfig sketcher_config(int32 dims, int32 bits, text *tracker, text *rotation,
 								   bool stable, bool center, double forgetting, int64 seed);
 extern ModelConfig sketcher_config_for(const ModelConfig *config, int32 dims);
-extern Vector	   sketcher_vector(const ModelConfig *config, Vector vector, float **room);
-extern void		   sketcher_learn_row(Sketcher *sketcher, Vector vector);
+
+/* sketcher_learn.c: learning */
+extern Vector sketcher_vector(const ModelConfig *config, Vector vector, float **room);
+extern void	  sketcher_learn_prepared(Sketcher *sketcher, Vector vector);
+extern void	  sketcher_learn_row(Sketcher *sketcher, Vector vector);
+extern void	  sketcher_absorb_copy(Sketcher *sketcher, Sketcher *copy);
 
 /* hash_plan.c: a model made ready for hashing */
 typedef struct HashPlan HashPlan;
@@ -96,6 +101,10 @@ extern BitHash			 *hash_plan_code(HashPlan *plan, Vector vector);
 #define SketcherGetDatum(s) EOHPGetRWDatum(&(s)->header)
 #define PG_RETURN_SKETCHER(s) PG_RETURN_DATUM(SketcherGetDatum(s))
 #define PG_GETARG_MODEL(n) sketcher_model(PG_GETARG_DATUM(n))
+
+/* An argument whose model will be used up: never the caller's own object. */
+#define GETARG_COPY(n, get) \
+	get(MakeExpandedObjectReadOnly(PG_GETARG_DATUM(n), false, -1), CurrentMemoryContext)
 
 /* sketcher_format.c: stored values */
 extern void	  sketcher_check_size(const ModelConfig *config);

@@ -1,6 +1,6 @@
 /*
- * sketcher_use.c
- *		What a model knows, in SQL.
+ * sketcher_accessors.c
+ *		What a model knows: its options and quality, its arrays, its drift from another one.
  */
 #include "postgres.h"
 
@@ -10,7 +10,6 @@
 #include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
-#include "utils/typcache.h"
 
 #include "../compat.h"
 #include "sketcher.h"
