@@ -2,7 +2,7 @@
  * diagonal.c
  *		Small rotations, and what they do to the diagonal of R C R', C the covariance.
  *
- * src/README.md derives them; unlike Givens rotations they turn all bits a little.
+ * src/math/README.md derives them; unlike Givens rotations they turn all bits a little.
  */
 #include <math.h>
 

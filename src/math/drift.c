@@ -21,7 +21,7 @@
 
 #define STEPS 64 /* of the integral, an even number */
 
-/* how much denser projections lie near 0 than normal ones do; src/README.md has the measurements */
+/* how much denser projections lie near 0 than normal ones do: measured */
 #define PEAK 0.3
 
 static double

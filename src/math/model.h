@@ -5,7 +5,7 @@
  *
  * The code of x is the signs of R W (x - mean): W, the basis, spans the subspace in which
  * the vectors vary most, and R, the rotation, spreads the variance over the bits.  A
- * tracker learns W, a rotation method R; formulae are in src/README.md.
+ * tracker learns W, a rotation method R; formulae are in src/math/README.md.
  *
  * Vectors are learnt in blocks.  The rows that wait for a full block are not yet in W, nor
  * in the covariance; model_sync takes them in, and everything that looks at those calls it

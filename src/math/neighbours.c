@@ -6,7 +6,7 @@
  * nearer than other pairs.  With soft bits h = s(R y), s a smooth sign, let pair i, j have the
  * affinity e_ij = exp(b h_i h_j): a soft Hamming distance in the exponent.  R climbs
  *		sum over some i of log (sum of e_ij over near j / sum of e_ij over all j),
- * by small rotations.  src/README.md has the gradient, and the schedule by which the steps
+ * by small rotations.  src/math/README.md has the gradient, and the schedule by which the steps
  * end, so that codes last.
  */
 #include <float.h>

@@ -4,7 +4,7 @@
  *
  * A code is the sign of each projection, and nearly every projection is so far from zero
  * that a coarse one tells: here with numbers of 16 bits, which is half the memory to read
- * and twice the multiplications in a register.  src/README.md has the bound on what is lost
+ * and twice the multiplications in a register.  src/math/README.md has the bound on what is lost
  * by rounding.  Only where a coarse projection is within that of zero an exact one is made:
  * the codes are those of the exact projections, on every CPU.
  */

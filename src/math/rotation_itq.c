@@ -5,7 +5,7 @@
  *
  * Offline, R <- the orthogonal matrix nearest to S = sum of sign(R y) y' over all rows y, and
  * again.  Here the sum runs over the rows as they come, each with the R of its time, and old
- * rows, whose R was worse, fade; src/README.md says how fast.
+ * rows, whose R was worse, fade; src/math/README.md says how fast.
  */
 #include <math.h>
 #include <string.h>

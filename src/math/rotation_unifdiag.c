@@ -3,7 +3,7 @@
  *		UnifDiag: Givens rotations that give all bits the same variance.
  *
  * Algorithm 1 of the paper, and the stable form of it that keeps R close to what it was;
- * src/README.md says how they differ and why.
+ * src/math/README.md says how they differ and why.
  */
 #include <math.h>
 

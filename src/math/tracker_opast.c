@@ -2,7 +2,7 @@
  * tracker_opast.c
  *		OPAST: the principal subspace, followed row by row and computed block by block.
  *
- * src/README.md has the formulae.  The first rows build the basis: each adds its part
+ * src/math/README.md has the formulae.  The first rows build the basis: each adds its part
  * outside of it as a new direction.  Once it is full, blocks of rows turn it.
  */
 #include <assert.h>

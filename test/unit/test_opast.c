@@ -8,7 +8,7 @@
 #include "data.h"
 
 /*
- * The reference: the formulae of src/README.md one row at a time, in double precision and
+ * The reference: the formulae of src/math/README.md one row at a time, in double precision and
  * with loops.
  */
 typedef struct Reference
