@@ -28,7 +28,6 @@ OBJS = \
 	src/code/vector_kernel_neon.o \
 	src/code/vector_kernel_portable.o \
 	src/code/vector_kernels.o \
-	src/index/ahead.o \
 	src/index/build.o \
 	src/index/check.o \
 	src/index/compact.o \
@@ -40,6 +39,8 @@ OBJS = \
 	src/index/log.o \
 	src/index/nearest.o \
 	src/index/page.o \
+	src/index/page_writer.o \
+	src/index/prefetch.o \
 	src/index/scan.o \
 	src/index/search.o \
 	src/index/vacuum.o \

@@ -34,32 +34,23 @@ struct Node;
 #define owns_relation(relation, role) pg_class_ownercheck(relation, role)
 #endif
 
-/*
- * 16 renamed what names a relation's files.  The buffer of the second macro is not pinned: what
- * it tells may not be true any more.
- */
+/* 16 renamed what names a relation's files */
 #if PG_VERSION_NUM >= 160000
 #define relation_locator(relation) ((relation)->rd_locator)
-#define buffer_seems_to_hold(buffer, relation, block) \
-	(GetBufferDescriptor((buffer) -1)->tag.blockNum == (block) && \
-	 BufTagMatchesRelFileLocator(&GetBufferDescriptor((buffer) -1)->tag, &(relation)->rd_locator))
 #else
 #define relation_locator(relation) ((relation)->rd_node)
-#define buffer_seems_to_hold(buffer, relation, block) \
-	(GetBufferDescriptor((buffer) -1)->tag.blockNum == (block) && \
-	 RelFileNodeEquals(GetBufferDescriptor((buffer) -1)->tag.rnode, (relation)->rd_node))
 #endif
 
 /* 16 brought a way to extend a relation that locks as little as it has to; the page is locked */
 #if PG_VERSION_NUM >= 160000
-#define extend_relation(relation, buffer) \
-	(*(buffer) = ExtendBufferedRel(BMR_REL(relation), MAIN_FORKNUM, NULL, EB_LOCK_FIRST))
+#define extend_relation(relation, fork, buffer) \
+	(*(buffer) = ExtendBufferedRel(BMR_REL(relation), fork, NULL, EB_LOCK_FIRST))
 #else
-#define extend_relation(relation, buffer) \
+#define extend_relation(relation, fork, buffer) \
 	do \
 	{ \
 		LockRelationForExtension(relation, ExclusiveLock); \
-		*(buffer) = ReadBuffer(relation, P_NEW); \
+		*(buffer) = ReadBufferExtended(relation, fork, P_NEW, RBM_NORMAL, NULL); \
 		LockBuffer(*(buffer), BUFFER_LOCK_EXCLUSIVE); \
 		UnlockRelationForExtension(relation, ExclusiveLock); \
 	} while (0)
@@ -80,6 +71,11 @@ struct Node;
 #define restrict_search_path() ((void) 0)
 #endif
 
+/* 17 brought a way to write the pages of a new relation */
+#if PG_VERSION_NUM >= 170000
+#define HAVE_BULK_WRITE
+#endif
+
 /* 18 brought this specifier, tells the delays of VACUUM and ANALYZE apart, counts searches */
 #if PG_VERSION_NUM >= 180000
 #define vacuum_pause() vacuum_delay_point(false)
@@ -94,6 +90,14 @@ struct Node;
 #define pg_noreturn pg_attribute_noreturn()
 #define vacuum_pause() vacuum_delay_point()
 #define count_index_scan(scan) pgstat_count_index_scan((scan)->indexRelation)
+#endif
+
+/* 19 keeps the pointer that an access method's handler returns; before, it was freed */
+#if PG_VERSION_NUM >= 190000
+#define return_am_routine(routine) PG_RETURN_POINTER(&(routine))
+#else
+#define return_am_routine(routine) \
+	PG_RETURN_POINTER(memcpy(palloc(sizeof(routine)), &(routine), sizeof(routine)))
 #endif
 
 /* the bytes that base64.h encodes were char before 18 */

@@ -2,8 +2,7 @@
  * build.c
  *		Building a hamming index: pages are filled in the order of the table.
  *
- * Nobody else sees the index yet, so that its pages need no buffers: they go to the log, and
- * to the file, by the dozen.
+ * Nobody else sees the index yet, so that its pages need no buffers.
  */
 #include "postgres.h"
 
@@ -14,35 +13,29 @@
 #include "miscadmin.h"
 #include "storage/freespace.h"
 #include "storage/indexfsm.h"
-#include "storage/smgr.h"
+#include "storage/lmgr.h"
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
 
 #include "../compat.h"
 #include "hamming.h"
+#include "page_writer.h"
 
 /* rows after which progress is reported, and what was detoasted is freed */
 #define ROWS_AT_A_TIME 1024
 
-/* pages that are written together: as many as one record of the log holds */
-#define PAGES_AT_A_TIME 32
-
-/* what the server wants pages to be aligned to that it writes, from some version on */
-#define PAGE_ALIGNMENT 4096
-
 typedef struct BuildState
 {
-	Relation	   index;
-	IndexInfo	  *info;
-	MemoryContext  context; /* for some rows */
-	int			   nbits;	/* 0 until there is a code */
-	HammingLayout  layouts[2];
-	PGAlignedBlock pages[2]; /* the page being filled, of codes and of nulls */
-	char		  *full;	 /* pages that wait to be written */
-	int			   nfull;
-	BlockNumber	   written; /* blocks that have been */
-	int64		   rows;	/* of the table that have been indexed */
-	int64		   counts[2];
+	Relation	  index;
+	IndexInfo	 *info;
+	MemoryContext context; /* for some rows */
+	int			  nbits;   /* 0 until there is a code */
+	HammingLayout layouts[2];
+	PageWriter	 *writer;
+	Page		  pages[2]; /* the page being filled, of codes and of nulls; or NULL */
+	BlockNumber	  end;		/* blocks that have been given to pages */
+	int64		  rows;		/* of the table that have been indexed */
+	int64		  counts[2];
 } BuildState;
 
 enum
@@ -75,43 +68,31 @@ hamming_check_code(Relation index, BitHashView code, int nbits, bool is_built)
 							  "same length."));
 }
 
-/* Appends the pages that wait to the index. */
-static void
-write_pages(BuildState *state)
-{
-	Relation	index = state->index;
-	const bool	logged = RelationNeedsWAL(index);
-	BlockNumber blocks[PAGES_AT_A_TIME];
-	Page		pages[PAGES_AT_A_TIME];
-
-	for (int i = 0; i < state->nfull; i++)
-	{
-		blocks[i] = state->written + i;
-		pages[i] = state->full + (Size) i * BLCKSZ;
-	}
-	if (logged && state->nfull > 0)
-		log_newpages(&relation_locator(index), MAIN_FORKNUM, state->nfull, blocks, pages, true);
-	for (int i = 0; i < state->nfull; i++)
-	{
-		PageSetChecksumInplace(pages[i], blocks[i]);
-		/* if it is logged we see to it in the end that it is on disk, else checkpoints do */
-		smgrextend(RelationGetSmgr(index), MAIN_FORKNUM, blocks[i], pages[i], logged);
-	}
-	state->written += state->nfull;
-	state->nfull = 0;
-}
-
-/* Puts the page being filled behind those that wait, and starts another; returns its block. */
+/* Writes the page being filled; returns its block. */
 static BlockNumber
 finish_page(BuildState *state, int which)
 {
-	const BlockNumber block = state->written + state->nfull;
+	const BlockNumber block = state->end++;
 
-	memcpy(state->full + (Size) state->nfull++ * BLCKSZ, state->pages[which].data, BLCKSZ);
-	if (state->nfull == PAGES_AT_A_TIME)
-		write_pages(state);
-	hamming_page_init(state->pages[which].data, &state->layouts[which]);
+	page_writer_write(state->writer, block, state->pages[which]);
+	state->pages[which] = NULL;
 	return block;
+}
+
+static void
+add_entry(BuildState *state, int which, HammingEntry entry)
+{
+	const HammingLayout *layout = &state->layouts[which];
+
+	if (state->pages[which] == NULL)
+	{
+		state->pages[which] = page_writer_new(state->writer);
+		hamming_page_init(state->pages[which], layout);
+	}
+	hamming_page_add(state->pages[which], layout, entry);
+	if (HammingPageGetHead(state->pages[which])->count == layout->capacity)
+		finish_page(state, which);
+	state->counts[which]++;
 }
 
 static void
@@ -143,14 +124,10 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 		{
 			state->nbits = code.nbits;
 			state->layouts[CODES] = hamming_layout(HAMMING_CODES, code.nbits);
-			hamming_page_init(state->pages[CODES].data, &state->layouts[CODES]);
 		}
 		entry.bits = code.bits;
 	}
-	hamming_page_add(state->pages[which].data, &state->layouts[which], entry);
-	if (HammingPageGetHead(state->pages[which].data)->count == state->layouts[which].capacity)
-		finish_page(state, which);
-	state->counts[which]++;
+	add_entry(state, which, entry);
 	MemoryContextSwitchTo(caller);
 	if (++state->rows % ROWS_AT_A_TIME == 0)
 	{
@@ -159,56 +136,52 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	}
 }
 
-/* Writes the pages that are not full, and tells the free space map of them. */
+/* Writes the pages that are not full; in room what the free space map should know of them. */
 static void
-finish_pages(BuildState *state)
+finish_pages(BuildState *state, BlockNumber *blocks, Size *room)
 {
-	BlockNumber blocks[2] = {InvalidBlockNumber, InvalidBlockNumber};
-	Size		room[2];
-
 	for (int which = CODES; which <= NULLS; which++)
 	{
-		const HammingContents contents = {
-			.layout = &state->layouts[which],
-			.count = HammingPageGetHead(state->pages[which].data)->count,
-		};
+		HammingContents contents = {.layout = &state->layouts[which]};
 
-		if (contents.count == 0)
+		blocks[which] = InvalidBlockNumber;
+		if (state->pages[which] == NULL)
 			continue;
+		contents.count = HammingPageGetHead(state->pages[which])->count;
 		room[which] = hamming_page_room(contents);
 		blocks[which] = finish_page(state, which);
 	}
-	write_pages(state);
+}
+
+static void
+write_meta(BuildState *state)
+{
+	Page		 page = page_writer_new(state->writer);
+	HammingMeta *meta = HammingPageGetMeta(page);
+
+	hamming_meta_init(page, state->nbits);
+	meta->end = state->end;
+	meta->codes = state->counts[CODES];
+	meta->nulls = state->counts[NULLS];
+	page_writer_write(state->writer, HAMMING_METAPAGE, page);
+}
+
+/* All pages get to the log and to the file; then the free space map can be told of them. */
+static void
+finish_build(BuildState *state)
+{
+	BlockNumber blocks[2];
+	Size		room[2];
+
+	finish_pages(state, blocks, room);
+	write_meta(state);
+	page_writer_finish(state->writer);
 	for (int which = CODES; which <= NULLS; which++)
 	{
 		if (blocks[which] != InvalidBlockNumber)
 			RecordPageWithFreeSpace(state->index, blocks[which], room[which]);
 	}
 	IndexFreeSpaceMapVacuum(state->index);
-}
-
-/*
- * The metapage comes last.  Then all must get to disk: a checkpoint may have been in the
- * meantime, after which our log would not be looked at again, and it knows nothing of us.
- */
-static void
-finish_meta(BuildState *state)
-{
-	Relation	 index = state->index;
-	const bool	 logged = RelationNeedsWAL(index);
-	Page		 page = state->full;
-	HammingMeta *meta = HammingPageGetMeta(page);
-
-	hamming_meta_init(page, state->nbits);
-	meta->end = state->written;
-	meta->codes = state->counts[CODES];
-	meta->nulls = state->counts[NULLS];
-	if (logged)
-		log_newpage(&relation_locator(index), MAIN_FORKNUM, HAMMING_METAPAGE, page, true);
-	PageSetChecksumInplace(page, HAMMING_METAPAGE);
-	smgrwrite(RelationGetSmgr(index), MAIN_FORKNUM, HAMMING_METAPAGE, page, logged);
-	if (logged)
-		smgrimmedsync(RelationGetSmgr(index), MAIN_FORKNUM);
 }
 
 IndexBuildResult *
@@ -219,7 +192,6 @@ hamming_build(Relation heap, Relation index, IndexInfo *info)
 		AllocSetContextCreate(CurrentMemoryContext, "hamming build", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	BuildState	 *state = palloc0(sizeof(BuildState));
-	char		 *room;
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
@@ -229,22 +201,17 @@ hamming_build(Relation heap, Relation index, IndexInfo *info)
 	state->context = AllocSetContextCreate(context, "hamming build, rows", ALLOCSET_DEFAULT_SIZES);
 	state->layouts[NULLS] = hamming_layout(HAMMING_NULLS, 0);
 	state->layouts[CODES] = hamming_layout(HAMMING_CODES, state->nbits);
-	hamming_page_init(state->pages[CODES].data, &state->layouts[CODES]);
-	hamming_page_init(state->pages[NULLS].data, &state->layouts[NULLS]);
-	room = palloc((Size) PAGES_AT_A_TIME * BLCKSZ + PAGE_ALIGNMENT);
-	state->full = room + PAGE_ALIGNMENT - (uintptr_t) room % PAGE_ALIGNMENT;
-
-	/* the metapage's place */
-	hamming_meta_init(state->full, state->nbits);
-	state->nfull = 1;
+	state->writer = page_writer_start(index);
+	state->end = HAMMING_FIRST_PAGE;
 
 	MemoryContextSwitchTo(caller);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HAMMING_PHASE_SCAN);
 	result->heap_tuples =
 		table_index_build_scan(heap, index, info, true, true, add_row, state, NULL);
 	result->index_tuples = (double) state->rows;
-	finish_pages(state);
-	finish_meta(state);
+	MemoryContextSwitchTo(context);
+	finish_build(state);
+	MemoryContextSwitchTo(caller);
 
 	MemoryContextDelete(context);
 	return result;
@@ -254,9 +221,9 @@ hamming_build(Relation heap, Relation index, IndexInfo *info)
 void
 hamming_build_empty(Relation index)
 {
-	Buffer buffer = ReadBufferExtended(index, INIT_FORKNUM, P_NEW, RBM_NORMAL, NULL);
+	Buffer buffer;
 
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	extend_relation(index, INIT_FORKNUM, &buffer);
 	START_CRIT_SECTION();
 	hamming_meta_init(BufferGetPage(buffer), hamming_declared_bits(index));
 	MarkBufferDirty(buffer);

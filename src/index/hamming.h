@@ -148,19 +148,14 @@ typedef struct HammingEntry
 	((uint8 *) (page) + HAMMING_ENTRIES + (Size) (column) *8 * (layout)->capacity)
 #define HammingPageGetRest(page, layout) HammingPageGetWords(page, layout, (layout)->words)
 
-/*
- * What a backend remembers of an index, in rd_amcache: among others in which buffers blocks
- * were last found, or 0.  First those of the index; then those of its table, where block b is
- * at the remainder of b by row_blocks.
- */
+/* What a backend remembers of an index, in rd_amcache. */
 typedef struct HammingMemory
 {
 	int			nbits;		  /* length of the codes, if it is known */
 	BlockNumber next_look_up; /* block that is the next to be looked up again */
 	TimestampTz looked_up;	  /* when that was last done for some */
 	BlockNumber blocks;
-	BlockNumber row_blocks;
-	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER];
+	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER]; /* where blocks were last found, or 0 */
 } HammingMemory;
 
 /* page.c */
@@ -182,7 +177,7 @@ extern Size hamming_page_room(HammingContents contents);
 pg_noreturn extern void hamming_corrupt(Relation index, BlockNumber block, const char *what);
 
 /* visit.c; search.h has the rest of it */
-extern HammingMemory *hamming_memory(Relation index, BlockNumber blocks, BlockNumber row_blocks);
+extern HammingMemory *hamming_memory(Relation index, BlockNumber blocks);
 
 /* build.c */
 extern IndexBuildResult *hamming_build(Relation heap, Relation index, IndexInfo *info);

@@ -31,36 +31,37 @@ hamming_can_return(Relation index pg_attribute_unused(), int column pg_attribute
 	return true;
 }
 
+static const IndexAmRoutine hamming_routine = {
+	.type = T_IndexAmRoutine,
+	.amstrategies = HAMMING_STRATEGIES,
+	.amsupport = 0,
+	.amcanorderbyop = true,
+	/* all rows are in the index, so that a scan needs no condition */
+	.amoptionalkey = true,
+	.amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_CLEANUP,
+	.amkeytype = InvalidOid,
+
+	.ambuild = hamming_build,
+	.ambuildempty = hamming_build_empty,
+	.aminsert = hamming_insert,
+	.ambulkdelete = hamming_bulk_delete,
+	.amvacuumcleanup = hamming_vacuum_cleanup,
+	.amcanreturn = hamming_can_return,
+	.amcostestimate = hamming_cost_estimate,
+	.amoptions = hamming_options,
+	.ambuildphasename = hamming_phase_name,
+	.amvalidate = hamming_validate,
+	.ambeginscan = hamming_begin_scan,
+	.amrescan = hamming_rescan,
+	.amgettuple = hamming_get_tuple,
+	.amgetbitmap = hamming_get_bitmap,
+	.amendscan = hamming_end_scan,
+};
+
 PG_FUNCTION_INFO_V1(hamming_handler);
 Datum
 hamming_handler(PG_FUNCTION_ARGS)
 {
-	IndexAmRoutine *routine = makeNode(IndexAmRoutine);
-
 	(void) fcinfo;
-	routine->amstrategies = HAMMING_STRATEGIES;
-	routine->amsupport = 0;
-	routine->amcanorderbyop = true;
-	/* all rows are in the index, so that a scan needs no condition */
-	routine->amoptionalkey = true;
-	routine->amparallelvacuumoptions =
-		VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_CLEANUP;
-	routine->amkeytype = InvalidOid;
-
-	routine->ambuild = hamming_build;
-	routine->ambuildempty = hamming_build_empty;
-	routine->aminsert = hamming_insert;
-	routine->ambulkdelete = hamming_bulk_delete;
-	routine->amvacuumcleanup = hamming_vacuum_cleanup;
-	routine->amcanreturn = hamming_can_return;
-	routine->amcostestimate = hamming_cost_estimate;
-	routine->amoptions = hamming_options;
-	routine->ambuildphasename = hamming_phase_name;
-	routine->amvalidate = hamming_validate;
-	routine->ambeginscan = hamming_begin_scan;
-	routine->amrescan = hamming_rescan;
-	routine->amgettuple = hamming_get_tuple;
-	routine->amgetbitmap = hamming_get_bitmap;
-	routine->amendscan = hamming_end_scan;
-	PG_RETURN_POINTER(routine);
+	return_am_routine(hamming_routine);
 }

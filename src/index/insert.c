@@ -43,7 +43,7 @@ typedef enum Outcome
 static int
 code_length(Relation index)
 {
-	HammingMemory *memory = hamming_memory(index, 0, 0);
+	HammingMemory *memory = hamming_memory(index, 0);
 
 	if (memory->nbits == 0)
 		memory->nbits = (int) hamming_read_meta(index).nbits;
@@ -53,7 +53,7 @@ code_length(Relation index)
 static void
 forget_code_length(Relation index)
 {
-	hamming_memory(index, 0, 0)->nbits = 0;
+	hamming_memory(index, 0)->nbits = 0;
 }
 
 /*
@@ -173,7 +173,7 @@ append_page(const Insertion *insertion)
 		{
 			Buffer buffer;
 
-			extend_relation(index, &buffer);
+			extend_relation(index, MAIN_FORKNUM, &buffer);
 			block = BufferGetBlockNumber(buffer);
 			outcome = add_to_page(insertion, buffer, true);
 		}

@@ -12,15 +12,15 @@
 #include "utils/snapmgr.h"
 
 #include "../compat.h"
-#include "ahead.h"
 #include "index_only.h"
+#include "prefetch.h"
 
 typedef struct HammingScan
 {
-	MemoryContext  context; /* of the keys' values */
-	HammingSearch *search;
-	bool		   nothing; /* a condition is NULL */
-	HammingAhead   ahead;
+	MemoryContext	context; /* of the keys' values */
+	HammingSearch  *search;
+	bool			nothing; /* a condition is NULL */
+	HammingPrefetch prefetch;
 
 	HammingIndexOnly *index_only; /* NULL if rows are fetched from the table */
 } HammingScan;
@@ -105,7 +105,7 @@ hamming_rescan(IndexScanDesc scan, ScanKey keys, int nkeys pg_attribute_unused()
 		hamming_search_start(state->search, &query);
 		/* the scan of a bitmap has no table */
 		if (scan->heapRelation != NULL)
-			ahead_start(&state->ahead, scan->heapRelation);
+			prefetch_start(&state->prefetch, scan->heapRelation);
 		count_index_scan(scan);
 	}
 }
@@ -133,7 +133,7 @@ next_row(IndexScanDesc scan, HammingScan *state, uint64 *key)
 		return index_only_next(state->index_only, scan, state->search, key);
 	if (!hamming_search_next(state->search, key))
 		return false;
-	ahead_of_row(&state->ahead, scan, state->search, *key);
+	prefetch_rows(&state->prefetch, scan->heapRelation, state->search);
 	return true;
 }
 

@@ -21,36 +21,28 @@
 #include "search.h"
 
 /*
- * What a backend remembers of an index; with room for the buffers of so many blocks of it, and
- * of its table.  The server frees it whenever it reads catalogs and learns that the index may have
- * changed.  So nobody keeps the pointer across a call of which that is not known.
+ * What a backend remembers of an index, with room for the buffers of so many blocks.  The server
+ * frees it whenever it reads catalogs and learns that the index may have changed.  So nobody keeps
+ * the pointer across a call of which it is not known that it does not.
  */
 HammingMemory *
-hamming_memory(Relation index, BlockNumber blocks, BlockNumber row_blocks)
+hamming_memory(Relation index, BlockNumber blocks)
 {
-	const HammingMemory nothing = {0};
-	HammingMemory	   *memory = index->rd_amcache;
+	HammingMemory *memory = index->rd_amcache;
 
-	if (memory == NULL || memory->blocks < blocks || memory->row_blocks < row_blocks)
+	if (memory == NULL || memory->blocks < blocks)
 	{
-		const HammingMemory *old = memory != NULL ? memory : &nothing;
-		const BlockNumber	 more_blocks = Max(blocks, old->blocks);
-		const BlockNumber	 more_row_blocks = Max(row_blocks, old->row_blocks);
-		const Size			 room = offsetof(HammingMemory, buffers) +
-						  ((Size) more_blocks + more_row_blocks) * sizeof(Buffer);
-		HammingMemory *larger =
-			MemoryContextAllocExtended(index->rd_indexcxt, room, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+		HammingMemory *larger = MemoryContextAllocExtended(
+			index->rd_indexcxt, offsetof(HammingMemory, buffers) + (Size) blocks * sizeof(Buffer),
+			MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
-		*larger = *old;
-		larger->blocks = more_blocks;
-		larger->row_blocks = more_row_blocks;
-		memcpy(larger->buffers, old->buffers, old->blocks * sizeof(Buffer));
-		/* with another divisor, rows' pages have other places */
-		if (more_row_blocks == old->row_blocks)
-			memcpy(larger->buffers + more_blocks, old->buffers + old->blocks,
-				   old->row_blocks * sizeof(Buffer));
 		if (memory != NULL)
+		{
+			memcpy(larger, memory,
+				   offsetof(HammingMemory, buffers) + memory->blocks * sizeof(Buffer));
 			pfree(memory);
+		}
+		larger->blocks = blocks;
 		index->rd_amcache = memory = larger;
 	}
 	return memory;
@@ -152,7 +144,7 @@ visit_every(Relation index, BlockNumber blocks, BlockNumber step, LookUps due,
 
 		CHECK_FOR_INTERRUPTS();
 		/* again for each page: the visitor may read catalogs */
-		memory = hamming_memory(index, blocks, 0);
+		memory = hamming_memory(index, blocks);
 		buffer = read_block(index, block, memory, block >= due.first && block < due.end);
 		page = BufferGetPage(buffer);
 		visit(state, page, block, upcoming_pages(memory, page, block, step, blocks));
@@ -175,7 +167,7 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 		const HammingMeta meta = hamming_read_meta(index);
 
 		start(state);
-		visit_every(index, meta.end, 1, next_look_ups(hamming_memory(index, meta.end, 0), meta.end),
+		visit_every(index, meta.end, 1, next_look_ups(hamming_memory(index, meta.end), meta.end),
 					visit, state);
 		if (hamming_read_meta(index).moves == meta.moves)
 			break;
