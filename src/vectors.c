@@ -55,7 +55,7 @@ check_shape(ArrayType *array)
 				errdetail("A vector has at most %d dimensions.", VECTOR_MAX_DIMS));
 	if (ARR_HASNULL(array))
 	{
-		const bits8 *not_null = ARR_NULLBITMAP(array);
+		const uint8 *not_null = ARR_NULLBITMAP(array);
 
 		for (int i = 0; not_null != NULL && i < ARR_DIMS(array)[0]; i++)
 		{
