@@ -136,6 +136,20 @@ is(offer($good ^ ("\0" x 300 . "\1" . "\0" x (length($good) - 301))), $damaged .
 my $empty = decode_base64($node->safe_psql('postgres', 'SELECT sketcher_new(12, 6)'));
 my $part = forge($empty . $good, 6, pack('n', 7));
 is(offer($part), '', 'a part of sketcher_learn');
+$node->safe_psql('postgres', sprintf(q{
+	CREATE AGGREGATE finish_parts(sketcher) (SFUNC = sketcher_combine, STYPE = sketcher, FINALFUNC = sketcher_learn_final);
+	CREATE TABLE parts (model sketcher);
+	INSERT INTO parts VALUES ('%s'), ('%s')}, map { encode_base64($_, '') } $part, forge($good . $good, 6, pack('n', 7))));
+foreach my $format ('text', 'binary')
+{
+	$node->safe_psql('postgres', qq{
+		COPY parts TO '$directory/parts' (FORMAT $format);
+		TRUNCATE parts;
+		COPY parts FROM '$directory/parts' (FORMAT $format);
+	});
+	is($node->safe_psql('postgres', 'SELECT (sketcher_info(finish_parts(model))).rows, min(octet_length(sketcher_send(model))) FROM parts'),
+		'1000|' . length $part, "parts, combined and finished after COPY as $format");
+}
 is(offer(forge($empty . $part, 6, pack('n', 7))), $damaged . 'its base has a base', 'a base with a base');
 is(offer(forge($empty . forge($good, 24, pack('q>', 1)), 6, pack('n', 7))), $damaged . 'its base has other options', 'a base with other options');
 
