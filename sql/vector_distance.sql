@@ -10,7 +10,9 @@ ORDER BY v <=> '{1,1}';
 
 -- other arrays where the server makes real[] of them by itself
 SELECT '{0,0}'::real[] <-> ARRAY[3, 4] AS integers, ARRAY[0.3, 0.4] <-> '{0,0}'::real[] AS numerics;
+\set VERBOSITY terse
 SELECT '{0,0}'::real[] <-> '{3,4}'::double precision[];
+\set VERBOSITY default
 
 -- sums that single precision cannot hold
 SELECT ('{3e30,4e30}'::real[] <-> '{0,0}')::real AS large, ('{3e-30,4e-30}'::real[] <-> '{0,0}')::real AS small,
