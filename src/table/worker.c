@@ -199,7 +199,7 @@ set_settings(void)
 											  {"default_transaction_isolation", "read committed"},
 											  {"default_transaction_read_only", "off"},
 											  {"statement_timeout", "0"},
-											  {"lock_timeout", "0"},
+											  {"lock_timeout", "10min"},
 											  {"idle_in_transaction_session_timeout", "0"}};
 
 	for (int i = 0; i < (int) lengthof(settings); i++)
