@@ -121,7 +121,8 @@ trigger_code_column(const Trigger *trigger, CodeColumn *column)
 bool
 find_code_column(Relation target, AttrNumber code, Oid model, CodeColumn *column)
 {
-	TriggerDesc *triggers = target->trigdesc;
+	/* a copy: the relation cache may build it anew whenever catalogs are read */
+	TriggerDesc *triggers = CopyTriggerDesc(target->trigdesc);
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{
