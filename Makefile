@@ -148,9 +148,11 @@ eval:
 	test/setup $@
 	test/sandbox test/bench/eval
 
-# the tests of crashes, replicas and concurrency for many minutes instead of seconds
+# the tests of crashes, replicas and concurrency for many minutes instead of seconds; and all others
+# with nothing cached
 soak:
 	test/setup test
+	BUILD_FLAGS=-DUSE_ASSERT_CHECKING DISCARD_CACHES=1 test/sandbox test/suite
 	BUILD_FLAGS=-DUSE_ASSERT_CHECKING UNIFDIAG_KILLS=100 UNIFDIAG_SECONDS=300 \
 		TESTS='test/t/011*.pl test/t/012*.pl test/t/013*.pl' test/sandbox test/suite
 
