@@ -3,7 +3,7 @@
  *		One more entry in a hamming index.
  *
  * Writers must not wait for each other.  Each goes on filling the page that it used last; if that
- *is full, or locked by somebody else, it asks the free space map for another one, and if that is
+ * is full, or locked by somebody else, it asks the free space map for another one, and if that is
  * locked too, or there is none, it takes the next page behind the end of the index.
  */
 #include "postgres.h"
