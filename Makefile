@@ -39,8 +39,10 @@ OBJS = \
 	src/index/log.o \
 	src/index/nearest.o \
 	src/index/page.o \
+	src/index/page_stream.o \
 	src/index/page_writer.o \
 	src/index/prefetch.o \
+	src/index/recent.o \
 	src/index/scan.o \
 	src/index/search.o \
 	src/index/vacuum.o \

@@ -161,6 +161,11 @@ SELECT setseed(0.1);
 SET unifdiag.kernel = portable;
 SELECT run(256, 1000, true);
 RESET unifdiag.kernel;
+-- without what the server does not mean for extensions
+SET unifdiag.private_interfaces = off;
+SELECT run(64, 2000, false);
+SELECT run_large(100000, 0);
+RESET unifdiag.private_interfaces;
 
 DROP TABLE codes;
 DROP FUNCTION run, run_equal, run_large, padded_code, compare_all, compare, answer, random_code;

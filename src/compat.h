@@ -71,8 +71,16 @@ struct Node;
 #define restrict_search_path() ((void) 0)
 #endif
 
-/* 17 brought a way to write the pages of a new relation */
+/*
+ * The versions with which src/index was tested to use what is not meant for extensions: the form of
+ * generic WAL records (log.c), and where buffers are in memory (recent.c).  With others it does
+ * without, and so it does everywhere if unifdiag.private_interfaces is off.
+ */
+#define PRIVATE_INTERFACES_TESTED (PG_VERSION_NUM < 200000)
+
+/* 17 brought a way to read pages ahead, and one to write the pages of a new relation */
 #if PG_VERSION_NUM >= 170000
+#define HAVE_READ_STREAM
 #define HAVE_BULK_WRITE
 #endif
 

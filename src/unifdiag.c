@@ -9,6 +9,7 @@
 
 #include "code/distance.h"
 #include "compat.h"
+#include "index/hamming.h"
 #include "table/table.h"
 
 PG_MODULE_MAGIC;
@@ -19,6 +20,7 @@ void
 _PG_init(void)
 {
 	distance_init();
+	hamming_init();
 	worker_init();
 	MarkGUCPrefixReserved("unifdiag");
 }

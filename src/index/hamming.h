@@ -176,7 +176,11 @@ extern void hamming_page_get_code(Page page, const HammingLayout *layout, int en
 extern Size hamming_page_room(HammingContents contents);
 pg_noreturn extern void hamming_corrupt(Relation index, BlockNumber block, const char *what);
 
-/* visit.c; search.h has the rest of it */
+/* handler.c: whether the server is used in ways that are not public, see compat.h */
+extern bool hamming_private_interfaces;
+extern void hamming_init(void);
+
+/* recent.c; search.h has the rest of it */
 extern HammingMemory *hamming_memory(Relation index, BlockNumber blocks);
 
 /* build.c */

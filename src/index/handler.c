@@ -7,9 +7,34 @@
 #include "access/amapi.h"
 #include "access/reloptions.h"
 #include "commands/vacuum.h"
+#include "utils/guc.h"
 
 #include "../compat.h"
 #include "hamming.h"
+
+bool hamming_private_interfaces = PRIVATE_INTERFACES_TESTED;
+
+static bool
+check_private_interfaces(bool *setting, void **extra pg_attribute_unused(),
+						 GucSource source pg_attribute_unused())
+{
+	if (*setting && !PRIVATE_INTERFACES_TESTED)
+	{
+		GUC_check_errdetail("They were not tested with this version of PostgreSQL.");
+		return false;
+	}
+	return true;
+}
+
+/* Defines the setting by which tests try both ways; answers are the same. */
+void
+hamming_init(void)
+{
+	DefineCustomBoolVariable(
+		"unifdiag.private_interfaces", "Whether an index uses private interfaces of the server.",
+		"For tests: answers are the same.", &hamming_private_interfaces, PRIVATE_INTERFACES_TESTED,
+		PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, check_private_interfaces, NULL, NULL);
+}
 
 /* There are no options; whoever gives one is told so. */
 static bytea *

@@ -59,4 +59,8 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 extern void hamming_visit_sample(Relation index, BlockNumber end, BlockNumber step,
 								 HammingPageVisitor visit, void *state);
 
+/* recent.c */
+extern void hamming_visit_recent(Relation index, BlockNumber end, BlockNumber step, bool count_use,
+								 HammingPageVisitor visit, void *state);
+
 #endif /* UNIFDIAG_SEARCH_H */

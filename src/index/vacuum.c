@@ -14,6 +14,7 @@
 #include "../compat.h"
 #include "compact.h"
 #include "hamming.h"
+#include "page_stream.h"
 
 /* The positions of dead rows' entries among a page's TIDs, and how many there are. */
 static int
@@ -52,17 +53,18 @@ remove_entries(Relation index, Buffer buffer, const HammingLayout *layout, const
  * we move them, while others may be added behind them.
  */
 static void
-vacuum_page(IndexVacuumInfo *info, BlockNumber block, const HammingLayout *codes,
+vacuum_page(IndexVacuumInfo *info, Buffer buffer, const HammingLayout *codes,
 			const HammingLayout *nulls, IndexBulkDeleteResult *stats,
 			IndexBulkDeleteCallback callback, void *state)
 {
 	ItemPointerData tids[BLCKSZ / sizeof(ItemPointerData)];
 	uint16			dead[BLCKSZ / sizeof(ItemPointerData)];
-	Buffer			buffer = hamming_read(info->index, block, BUFFER_LOCK_SHARE, info->strategy);
 	Page			page = BufferGetPage(buffer);
-	HammingContents contents = hamming_page_contents(info->index, page, block, codes, nulls);
+	HammingContents contents;
 	int				ndead = 0;
 
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	contents = hamming_page_contents(info->index, page, BufferGetBlockNumber(buffer), codes, nulls);
 	if (contents.layout != NULL)
 		memcpy(tids, HammingPageGetTids(page, contents.layout),
 			   contents.count * sizeof(ItemPointerData));
@@ -76,7 +78,6 @@ vacuum_page(IndexVacuumInfo *info, BlockNumber block, const HammingLayout *codes
 		remove_entries(info->index, buffer, contents.layout, dead, ndead);
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	}
-	ReleaseBuffer(buffer);
 	stats->tuples_removed += ndead;
 }
 
@@ -88,14 +89,19 @@ hamming_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	const HammingMeta	meta = hamming_read_meta(info->index);
 	const HammingLayout codes = hamming_layout(HAMMING_CODES, (int) meta.nbits);
 	const HammingLayout nulls = hamming_layout(HAMMING_NULLS, 0);
+	PageStream		   *stream =
+		page_stream_start(info->index, HAMMING_FIRST_PAGE, meta.end, 1, true, info->strategy);
+	Buffer buffer;
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
-	for (BlockNumber block = HAMMING_FIRST_PAGE; block < meta.end; block++)
+	while ((buffer = page_stream_next(stream)) != InvalidBuffer)
 	{
+		vacuum_page(info, buffer, &codes, &nulls, stats, callback, state);
+		ReleaseBuffer(buffer);
 		vacuum_pause();
-		vacuum_page(info, block, &codes, &nulls, stats, callback, state);
 	}
+	page_stream_end(stream);
 	return stats;
 }
 
@@ -110,20 +116,24 @@ static Survey
 survey_pages(IndexVacuumInfo *info, BlockNumber end, const HammingLayout *codes,
 			 const HammingLayout *nulls)
 {
-	Survey survey = {0};
+	Survey		survey = {0};
+	PageStream *stream =
+		page_stream_start(info->index, HAMMING_FIRST_PAGE, end, 1, true, info->strategy);
+	Buffer buffer;
 
-	for (BlockNumber block = HAMMING_FIRST_PAGE; block < end; block++)
+	while ((buffer = page_stream_next(stream)) != InvalidBuffer)
 	{
-		Buffer			buffer;
-		HammingContents contents;
+		const BlockNumber block = BufferGetBlockNumber(buffer);
+		HammingContents	  contents;
 
-		vacuum_pause();
-		buffer = hamming_read(info->index, block, BUFFER_LOCK_SHARE, info->strategy);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		contents = hamming_page_contents(info->index, BufferGetPage(buffer), block, codes, nulls);
 		UnlockReleaseBuffer(buffer);
 		RecordPageWithFreeSpace(info->index, block, hamming_page_room(contents));
 		*(contents.layout == nulls ? &survey.nulls : &survey.codes) += contents.count;
+		vacuum_pause();
 	}
+	page_stream_end(stream);
 	return survey;
 }
 

@@ -1,155 +1,43 @@
 /*
  * visit.c
- *		Reading all pages of a hamming index, as fast as memory gives them.
- *
- * Looking a block up among the buffers takes several reads from memory that depend on each
- * other, about as long as all distances on a page.  So each backend remembers the buffer in
- * which it found a block last time.  It is most likely still there: the server checks that,
- * and while one page is worked on, the next can be fetched from memory.
+ *		Reading all pages of a hamming index.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "pgstat.h"
-#include "storage/buf_internals.h"
 #include "storage/lmgr.h"
-#include "utils/memutils.h"
-#include "utils/timestamp.h"
 
-#include "../code/kernels.h"
 #include "../compat.h"
+#include "page_stream.h"
 #include "search.h"
 
-/*
- * What a backend remembers of an index, with room for the buffers of so many blocks.  The server
- * frees it whenever it reads catalogs and learns that the index may have changed.  So nobody keeps
- * the pointer across a call of which it is not known that it does not.
- */
-HammingMemory *
-hamming_memory(Relation index, BlockNumber blocks)
-{
-	HammingMemory *memory = index->rd_amcache;
-
-	if (memory == NULL || memory->blocks < blocks)
-	{
-		HammingMemory *larger = MemoryContextAllocExtended(
-			index->rd_indexcxt, offsetof(HammingMemory, buffers) + (Size) blocks * sizeof(Buffer),
-			MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-
-		if (memory != NULL)
-		{
-			memcpy(larger, memory,
-				   offsetof(HammingMemory, buffers) + memory->blocks * sizeof(Buffer));
-			pfree(memory);
-		}
-		larger->blocks = blocks;
-		index->rd_amcache = memory = larger;
-	}
-	return memory;
-}
-
-/* The buffer where a block most likely is, if there is such a block and it was found before. */
-static Buffer
-buffer_of(const HammingMemory *memory, BlockNumber block, BlockNumber blocks)
-{
-	return block < blocks ? Max(memory->buffers[block], InvalidBuffer) : InvalidBuffer;
-}
-
-/*
- * The two pages that come after this one, by steps of so many blocks.  Whoever visits this one
- * prefetches what it will need of them; we do so with what it takes to pin them.  Inlined always:
- * gcc drops a prefetch from a function otherwise.
- */
-static inline __attribute__((always_inline)) HammingUpcoming
-upcoming_pages(const HammingMemory *memory, Page page, BlockNumber block, BlockNumber step,
-			   BlockNumber blocks)
-{
-	const Buffer	next = buffer_of(memory, block + step, blocks);
-	const Buffer	later = buffer_of(memory, block + 2 * step, blocks);
-	HammingUpcoming upcoming;
-
-	if (later != InvalidBuffer)
-	{
-		__builtin_prefetch(GetBufferDescriptor(later - 1), 1);
-		__builtin_prefetch(BufferGetPage(later));
-	}
-	upcoming.next = next == InvalidBuffer ? 0 : BufferGetPage(next) - page;
-	upcoming.later = later == InvalidBuffer ? 0 : BufferGetPage(later) - page;
-	return upcoming;
-}
-
-/*
- * Blocks from first to before end are looked up among the buffers all the same: only that counts
- * as use of a buffer, and the server takes away those that are not used.  It is each block's turn
- * once in a second, if the index is searched as often.
- */
-typedef struct LookUps
-{
-	BlockNumber first;
-	BlockNumber end;
-} LookUps;
-
-static LookUps
-next_look_ups(HammingMemory *memory, BlockNumber blocks)
-{
-	const TimestampTz now = GetCurrentTimestamp();
-	const TimestampTz since = now - memory->looked_up;
-	LookUps			  due = {0, blocks};
-
-	/* a clock may be set back */
-	if (since >= 0 && since < USECS_PER_SEC)
-	{
-		due.first = memory->next_look_up < blocks ? memory->next_look_up : 0;
-		due.end = Min(due.first + (BlockNumber) (blocks * (uint64) since / USECS_PER_SEC), blocks);
-	}
-	if (due.first < due.end)
-	{
-		memory->next_look_up = due.end;
-		memory->looked_up = now;
-	}
-	return due;
-}
-
-/* A block's buffer, pinned and share-locked. */
-static Buffer
-read_block(Relation index, BlockNumber block, HammingMemory *memory, bool look_up)
-{
-	Buffer buffer = memory->buffers[block];
-
-	if (!BufferIsValid(buffer) || look_up ||
-		!ReadRecentBuffer(relation_locator(index), MAIN_FORKNUM, block, buffer))
-	{
-		buffer = hamming_read(index, block, BUFFER_LOCK_UNLOCK, NULL);
-		memory->buffers[block] = buffer;
-	}
-	else
-	{
-		pgstat_count_buffer_read(index);
-		pgstat_count_buffer_hit(index);
-	}
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	return buffer;
-}
-
-/* Calls visit for every step-th page of entries, one share lock at a time. */
+/* Calls visit for every step-th page of entries, one share lock at a time: the public way. */
 static void
-visit_every(Relation index, BlockNumber blocks, BlockNumber step, LookUps due,
-			HammingPageVisitor visit, void *state)
+visit_stream(Relation index, BlockNumber end, BlockNumber step, HammingPageVisitor visit,
+			 void *state)
 {
-	for (BlockNumber block = HAMMING_FIRST_PAGE; block < blocks; block += step)
-	{
-		HammingMemory *memory;
-		Buffer		   buffer;
-		Page		   page;
+	const HammingUpcoming unknown = {0, 0};
+	PageStream *stream = page_stream_start(index, HAMMING_FIRST_PAGE, end, step, false, NULL);
+	Buffer		buffer;
 
+	while ((buffer = page_stream_next(stream)) != InvalidBuffer)
+	{
 		CHECK_FOR_INTERRUPTS();
-		/* again for each page: the visitor may read catalogs */
-		memory = hamming_memory(index, blocks);
-		buffer = read_block(index, block, memory, block >= due.first && block < due.end);
-		page = BufferGetPage(buffer);
-		visit(state, page, block, upcoming_pages(memory, page, block, step, blocks));
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		visit(state, BufferGetPage(buffer), BufferGetBlockNumber(buffer), unknown);
 		UnlockReleaseBuffer(buffer);
 	}
+	page_stream_end(stream);
+}
+
+static void
+visit_every(Relation index, BlockNumber end, BlockNumber step, HammingPageVisitor visit,
+			void *state)
+{
+	if (hamming_private_interfaces)
+		hamming_visit_recent(index, end, step, step == 1, visit, state);
+	else
+		visit_stream(index, end, step, visit, state);
 }
 
 /*
@@ -167,8 +55,7 @@ hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor vi
 		const HammingMeta meta = hamming_read_meta(index);
 
 		start(state);
-		visit_every(index, meta.end, 1, next_look_ups(hamming_memory(index, meta.end), meta.end),
-					visit, state);
+		visit_every(index, meta.end, 1, visit, state);
 		if (hamming_read_meta(index).moves == meta.moves)
 			break;
 		if (!waits)
@@ -183,7 +70,5 @@ void
 hamming_visit_sample(Relation index, BlockNumber end, BlockNumber step, HammingPageVisitor visit,
 					 void *state)
 {
-	const LookUps none = {0, 0};
-
-	visit_every(index, end, step, none, visit, state);
+	visit_every(index, end, step, visit, state);
 }

@@ -42,7 +42,9 @@ sub create
 }
 
 my %scripts = (
+	# with records of our own, and with generic ones
 	insert => q{
+		SELECT set_config('unifdiag.private_interfaces', (random() < 0.5)::text, false);
 		INSERT INTO short (code) SELECT CASE WHEN random() < 0.95 THEN random_code(64) END FROM generate_series(1, 30);
 		INSERT INTO long (code) VALUES (random_code(4001)), (NULL);
 		INSERT INTO long (code) SELECT code FROM long WHERE code IS NOT NULL ORDER BY id DESC LIMIT 1;
