@@ -3,11 +3,11 @@
  *		An entry goes onto a page, and into the log.
  *
  * Generic WAL copies a page, and compares all of it with the copy to find what has changed, which
- *is most of what an insertion costs.  Here it is known what changes, so we write the record
- *ourselves, in the form in which the server replays those of generic WAL: for a page, fragments one
- *after the other, each an offset and a length (OffsetNumber) and as many bytes.  That form is the
- *server's own business; a test compares records for each version, and with others than compat.h
- *names generic WAL is used as it is meant to be.
+ * is most of what an insertion costs.  Here it is known what changes, so we write the record
+ * ourselves, in the form in which the server replays those of generic WAL: for a page, fragments one
+ * after the other, each an offset and a length (OffsetNumber) and as many bytes.  That form is the
+ * server's own business; a test compares records for each version, and with others than compat.h
+ * names generic WAL is used as it is meant to be.
  */
 #include "postgres.h"
 

@@ -3,7 +3,7 @@
  *		Pages of an index, one after the other.
  *
  * From 17 on the server reads ahead for us.  Before, the operating system does, since pages are
- *read in order.
+ * read in order.
  */
 #include "postgres.h"
 

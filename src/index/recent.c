@@ -4,12 +4,12 @@
  *
  * Looking a block up among the buffers takes several reads from memory that depend on each other,
  * about as long as all distances on a page.  So each backend remembers the buffer in which it found
- *a block last time.  It is most likely still there, which the server checks; and while one page is
+ * a block last time.  It is most likely still there, which the server checks; and while one page is
  * worked on, the next can be fetched into the CPU's cache.
  *
  * Where buffers and their descriptors are in memory is the server's own business.  What is done
- *here is tested for the versions that compat.h names; for others, visit.c reads pages the public
- *way.
+ * here is tested for the versions that compat.h names; for others, visit.c reads pages the public
+ * way.
  */
 #include "postgres.h"
 
