@@ -1,10 +1,10 @@
 -- Hamming distance
 
 SELECT '0101'::bithash <~> '0101' AS same, '0101'::bithash <~> '0110' AS two, '0000'::bithash <~> '1111' AS four;
-SELECT hamming_distance('xFF', 'x0F'), hamming_distance(NULL, 'x0F'), 'xFF'::bithash <~> NULL AS null_query;
-SELECT hamming_within('0101', '0110', 2) AS within, hamming_within('0101', '0110', 1) AS beyond,
-	hamming_within('0101', '0101', 0) AS same, hamming_within('0101', '0101', -1) AS negative,
-	hamming_within('0101', '0101', NULL) AS unknown;
+SELECT hamming_distance('xFF'::bithash, 'x0F'), hamming_distance(NULL, 'x0F'::bithash), 'xFF'::bithash <~> NULL AS null_query;
+SELECT hamming_within('0101'::bithash, '0110', 2) AS within, hamming_within('0101'::bithash, '0110', 1) AS beyond,
+	hamming_within('0101'::bithash, '0101', 0) AS same, hamming_within('0101'::bithash, '0101', -1) AS negative,
+	hamming_within('0101'::bithash, '0101', NULL) AS unknown;
 
 -- against counting the ones of the exclusive or, at every length from 1 to 600 and the
 -- largest, with every kernel that the machine has
@@ -57,5 +57,5 @@ SELECT count(*) FROM items a JOIN items b ON a.id < b.id AND hamming_within(a.co
 
 -- different lengths
 SELECT '0101'::bithash <~> '01011';
-SELECT hamming_distance('1', 'xFF');
-SELECT hamming_within('x0000', 'xFF', 100);
+SELECT hamming_distance('1'::bithash, 'xFF');
+SELECT hamming_within('x0000'::bithash, 'xFF', 100);

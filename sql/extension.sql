@@ -24,7 +24,8 @@ WHERE p.proparallel <> 's';
 -- operator classes hold together
 SELECT c.opcname, a.amname, amvalidate(c.oid)
 FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod
-WHERE c.opcintype = 'bithash'::regtype
+JOIN pg_depend d ON d.classid = 'pg_opclass'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'unifdiag'
 ORDER BY 1, 2;
 
 -- it works from a schema that is not in the search path, and moves

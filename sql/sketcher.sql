@@ -15,7 +15,7 @@ FROM sketcher_info(sketcher_new(24, 8, rotation => 'random', stable => false, ce
 
 -- learning
 CREATE TABLE models AS SELECT sketcher_agg(v, 8 ORDER BY id) AS model FROM vectors;
-SELECT dims, bits, rows, tracker, rotation, stable, center, round(explained_variance::numeric, 2) AS explained, balance <= 0.06 AS balanced, bytes
+SELECT dims, bits, rows, tracker, rotation, stable, center, round(explained_variance::numeric, 2) AS explained, bytes
 FROM models, sketcher_info(model);
 SELECT array_dims(sketcher_mean(model)) AS mean, array_dims(sketcher_basis(model)) AS basis,
 	array_dims(sketcher_rotation(model)) AS rotation, array_dims(sketcher_covariance(model)) AS covariance

@@ -33,8 +33,8 @@ CREATE TABLE states AS SELECT id, stream_state(v, 3) OVER (ORDER BY id) AS state
 SELECT count(*), bool_and((sketcher_info(state)).rows = id) AS all_rows FROM states;
 SELECT (sketcher_info(last_learnt(model))).rows FROM models;
 -- a state of another configuration
-SELECT format('CREATE AGGREGATE go_on(real[], integer) (SFUNC = sketcher_agg_trans, STYPE = sketcher, INITCOND = %L)', model) FROM models \gexec
-SELECT format('CREATE AGGREGATE go_on_streaming(real[], integer) (SFUNC = sketcher_stream_trans, STYPE = sketcher, FINALFUNC = sketcher_stream_final, INITCOND = %L)', model) FROM models \gexec
+DO $$ BEGIN EXECUTE (SELECT format('CREATE AGGREGATE go_on(real[], integer) (SFUNC = sketcher_agg_trans, STYPE = sketcher, INITCOND = %L)', model) FROM models); END $$;
+DO $$ BEGIN EXECUTE (SELECT format('CREATE AGGREGATE go_on_streaming(real[], integer) (SFUNC = sketcher_stream_trans, STYPE = sketcher, FINALFUNC = sketcher_stream_final, INITCOND = %L)', model) FROM models); END $$;
 SELECT (sketcher_info(go_on(v, 3))).rows, length(go_on_streaming(v, 3)) FROM vectors;
 SELECT error_of('SELECT go_on(v, 2) FROM vectors'), error_of('SELECT go_on(ARRAY[1,2]::real[], 3)');
 SELECT error_of('SELECT go_on_streaming(v, 2) FROM vectors'), error_of('SELECT go_on_streaming(ARRAY[1,2]::real[], 3)');
@@ -82,7 +82,7 @@ SELECT part, get_byte(sketcher_send(learn), 7) & 4 AS with_base, agg::text::sket
 	learn::text::sketcher::text = learn::text AS learn_text FROM parts ORDER BY part;
 SELECT (sketcher_info(combine_parts(agg::text::sketcher ORDER BY part))).rows AS agg, (sketcher_info(finish_parts(learn::text::sketcher ORDER BY part))).rows AS learn,
 	(sketcher_info(sketcher_merge(agg::text::sketcher ORDER BY part))).rows AS merge FROM parts;
-SELECT sketcher_drift(a, b) < 0.15 AS near FROM (SELECT finish_parts(learn::text::sketcher ORDER BY part) AS a FROM parts) a,
+SELECT sketcher_drift(a, b) < 0.3 AS near FROM (SELECT finish_parts(learn::text::sketcher ORDER BY part) AS a FROM parts) a,
 	(SELECT sketcher_learn((SELECT model FROM models), v ORDER BY id) AS b FROM vectors) b;
 -- as a value it is the model that it stands for, to every function
 SELECT (sketcher_info(learn)).rows, (sketcher_info(sketcher_add(learn, '{1,2,3,4,5,6}'::real[]))).rows AS add, (sketcher_info(sketcher_merge(learn, agg))).rows AS merge,

@@ -150,6 +150,11 @@ CALL sketcher_refresh('later', 'code');
 SELECT count(code), count(*) FILTER (WHERE code IS NULL) AS without FROM later;
 SELECT dims, (sketcher_info(learning)).rows FROM later_code_model;
 INSERT INTO later VALUES (103, '{1,2,3}');
+ALTER TABLE later DISABLE TRIGGER zz_unifdiag_code_hash;
+UPDATE later SET code = '00000000' WHERE id > 100; -- codes of what is no vector
+ALTER TABLE later ENABLE ALWAYS TRIGGER zz_unifdiag_code_hash;
+CALL sketcher_refresh('later', 'code');
+SELECT count(code), count(*) FILTER (WHERE code IS NULL) AS without FROM later;
 DROP TABLE later;
 
 -- temporary tables

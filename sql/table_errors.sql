@@ -145,7 +145,7 @@ UPDATE items_code_model SET published = (SELECT sketcher_agg(v, 3) FROM items);
 CALL sketcher_refresh('items', 'code');
 UPDATE items_code_model SET published = (SELECT sketcher_agg(v[1:3], 2) FROM items);
 CALL sketcher_refresh('items', 'code');
-UPDATE items_code_model SET published = NULL, walk_table = 0, walk_file = 0, walk_page = 0, walk_skipped = false;
+UPDATE items_code_model SET published = NULL, walk_table = 0, walk_file = 0, walk_page = 0;
 CALL sketcher_refresh('items', 'code');
 UPDATE items_code_model SET published = learning, walk_table = NULL;
 CREATE RULE nothing AS ON UPDATE TO items_code_model DO INSTEAD NOTHING;

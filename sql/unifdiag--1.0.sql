@@ -22,7 +22,8 @@ CREATE FUNCTION bithash_typmod_in(cstring[]) RETURNS integer
 CREATE FUNCTION bithash_typmod_out(integer) RETURNS cstring
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
--- STORAGE external: the bits of a good code are random, compression would find nothing
+-- STORAGE external: the bits of a good code are random, compression would find nothing.
+-- CATEGORY 'V', bit strings: see hamming_distance(bit varying, bit varying)
 CREATE TYPE bithash (
 	INPUT = bithash_in,
 	OUTPUT = bithash_out,
@@ -32,7 +33,8 @@ CREATE TYPE bithash (
 	TYPMOD_OUT = bithash_typmod_out,
 	INTERNALLENGTH = variable,
 	ALIGNMENT = int4,
-	STORAGE = external
+	STORAGE = external,
+	CATEGORY = 'V'
 );
 COMMENT ON TYPE bithash IS 'binary code of 1 to 64000 bits';
 
@@ -66,6 +68,9 @@ COMMENT ON FUNCTION bithash(bit varying, integer, boolean) IS 'convert bit varyi
 CREATE FUNCTION bithash(bytea, integer, boolean) RETURNS bithash
 	AS 'MODULE_PATHNAME', 'bithash_from_bytea' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bithash(bytea, integer, boolean) IS 'convert bytea to bithash';
+CREATE FUNCTION bithash(bigint, integer, boolean) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'bithash_from_int8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bithash(bigint, integer, boolean) IS 'convert bigint to bithash(64)';
 CREATE FUNCTION bithash_to_bit(bithash) RETURNS bit
 	AS 'MODULE_PATHNAME', 'bithash_to_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bithash_to_bit(bithash) IS 'convert bithash to bit';
@@ -76,13 +81,19 @@ CREATE FUNCTION bithash_to_bytea(bithash) RETURNS bytea
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bithash_to_bytea(bithash) IS 'convert bithash to bytea';
 
+CREATE FUNCTION bithash_to_int8(bithash) RETURNS bigint
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION bithash_to_int8(bithash) IS 'convert bithash(64) to bigint';
+
 CREATE CAST (bithash AS bithash) WITH FUNCTION bithash(bithash, integer, boolean) AS IMPLICIT;
 CREATE CAST (bit AS bithash) WITH FUNCTION bithash(bit, integer, boolean) AS IMPLICIT;
 CREATE CAST (bit varying AS bithash) WITH FUNCTION bithash(bit varying, integer, boolean) AS ASSIGNMENT;
 CREATE CAST (bytea AS bithash) WITH FUNCTION bithash(bytea, integer, boolean) AS ASSIGNMENT;
+CREATE CAST (bigint AS bithash) WITH FUNCTION bithash(bigint, integer, boolean) AS ASSIGNMENT;
 CREATE CAST (bithash AS bit) WITH FUNCTION bithash_to_bit(bithash) AS ASSIGNMENT;
 CREATE CAST (bithash AS bit varying) WITH FUNCTION bithash_to_varbit(bithash) AS ASSIGNMENT;
 CREATE CAST (bithash AS bytea) WITH FUNCTION bithash_to_bytea(bithash) AS ASSIGNMENT;
+CREATE CAST (bithash AS bigint) WITH FUNCTION bithash_to_int8(bithash) AS ASSIGNMENT;
 
 --
 -- Order and equality
@@ -158,6 +169,58 @@ CREATE OPERATOR CLASS bithash_ops DEFAULT FOR TYPE bithash USING hash AS
 COMMENT ON OPERATOR CLASS bithash_ops USING hash IS 'hashing of bithash';
 
 --
+-- What core has for bit strings ("substring" is a keyword there)
+--
+
+CREATE FUNCTION bithash_and(bithash, bithash) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OPERATOR & (LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = bithash_and, COMMUTATOR = &);
+COMMENT ON OPERATOR & (bithash, bithash) IS 'the bits that are set in both';
+CREATE FUNCTION bithash_or(bithash, bithash) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OPERATOR | (LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = bithash_or, COMMUTATOR = |);
+COMMENT ON OPERATOR | (bithash, bithash) IS 'the bits that are set in one or the other';
+CREATE FUNCTION bithash_xor(bithash, bithash) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OPERATOR # (LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = bithash_xor, COMMUTATOR = #);
+COMMENT ON OPERATOR # (bithash, bithash) IS 'the bits that differ';
+CREATE FUNCTION bithash_not(bithash) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OPERATOR ~ (RIGHTARG = bithash, FUNCTION = bithash_not);
+COMMENT ON OPERATOR ~ (NONE, bithash) IS 'the bits that are not set';
+CREATE FUNCTION bithash_concat(bithash, bithash) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OPERATOR || (LEFTARG = bithash, RIGHTARG = bithash, FUNCTION = bithash_concat);
+COMMENT ON OPERATOR || (bithash, bithash) IS 'the bits of one code, then those of the other';
+
+CREATE FUNCTION "substring"(bithash, integer, integer) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'bithash_substring' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION "substring"(bithash, integer, integer) IS 'so many bits of the code, from one counted from 1';
+CREATE FUNCTION "substring"(bithash, integer) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'bithash_substring_from' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION "substring"(bithash, integer) IS 'the bits of the code from one counted from 1';
+CREATE FUNCTION set_bit(bithash, integer, integer) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'bithash_set_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION set_bit(bithash, integer, integer) IS 'the code with a bit, counted from 0 at the left, set to 0 or 1';
+CREATE FUNCTION to_hex(bithash) RETURNS text
+	AS 'MODULE_PATHNAME', 'bithash_to_hex' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION to_hex(bithash) IS 'hexadecimal digits of the code, with zero bits behind its end';
+
+CREATE AGGREGATE bit_and(bithash) (SFUNC = bithash_and, STYPE = bithash, COMBINEFUNC = bithash_and, PARALLEL = SAFE);
+COMMENT ON AGGREGATE bit_and(bithash) IS 'the bits that are set in all codes';
+CREATE AGGREGATE bit_or(bithash) (SFUNC = bithash_or, STYPE = bithash, COMBINEFUNC = bithash_or, PARALLEL = SAFE);
+COMMENT ON AGGREGATE bit_or(bithash) IS 'the bits that are set in any code';
+
+CREATE FUNCTION bithash_smaller(bithash, bithash) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION bithash_larger(bithash, bithash) RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE AGGREGATE min(bithash) (SFUNC = bithash_smaller, STYPE = bithash, COMBINEFUNC = bithash_smaller, SORTOP = <, PARALLEL = SAFE);
+COMMENT ON AGGREGATE min(bithash) IS 'first code in the order of the text forms';
+CREATE AGGREGATE max(bithash) (SFUNC = bithash_larger, STYPE = bithash, COMBINEFUNC = bithash_larger, SORTOP = >, PARALLEL = SAFE);
+COMMENT ON AGGREGATE max(bithash) IS 'last code in the order of the text forms';
+
+--
 -- Distance
 --
 
@@ -171,6 +234,33 @@ CREATE OPERATOR <~> (
 );
 COMMENT ON OPERATOR <~> (bithash, bithash) IS 'Hamming distance: number of bits in which two codes differ';
 
+--
+-- Distances of bit strings and of bigint
+--
+-- pgvector has <~> and hamming_distance for two values of type bit, and with it each statement that
+-- works without unifdiag means the same.  So there is <~> for bit and bithash, to which bit <~> bit
+-- resolves where pgvector is not.  hamming_distance('101', '111') would have two candidates; a third,
+-- with the preferred type of bit strings, is chosen, and is like pgvector's.  For bigint the
+-- function has another name, since literals would have a second kind of candidate.
+--
+
+CREATE FUNCTION bit_hamming_distance(bit, bithash) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OPERATOR <~> (LEFTARG = bit, RIGHTARG = bithash, FUNCTION = bit_hamming_distance);
+COMMENT ON OPERATOR <~> (bit, bithash) IS 'Hamming distance: number of bits in which two codes differ';
+
+CREATE FUNCTION hamming_distance(bit varying, bit varying) RETURNS double precision
+	AS 'MODULE_PATHNAME', 'varbit_hamming_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION hamming_distance(bit varying, bit varying) IS 'number of bits in which two bit strings differ';
+
+CREATE FUNCTION int8_hamming_distance(bigint, bigint) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OPERATOR <~> (
+	LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = int8_hamming_distance,
+	COMMUTATOR = <~>
+);
+COMMENT ON OPERATOR <~> (bigint, bigint) IS 'Hamming distance: number of bits in which two numbers differ';
+
 -- planner support: how many rows to expect
 CREATE FUNCTION hamming_within_support(internal) RETURNS internal
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -179,6 +269,16 @@ CREATE FUNCTION hamming_within(a bithash, b bithash, radius integer) RETURNS boo
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
 	SUPPORT hamming_within_support;
 COMMENT ON FUNCTION hamming_within(bithash, bithash, integer) IS 'whether two codes differ in at most radius bits';
+-- for bit as well; and for two literals, which without the preferred type would be ambiguous
+CREATE FUNCTION hamming_within(a bit varying, b bit varying, radius integer) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'hamming_within_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT hamming_within_support;
+COMMENT ON FUNCTION hamming_within(bit varying, bit varying, integer) IS 'whether two bit strings differ in at most radius bits';
+-- the radius is bigint so that two literals and an integer do not become numbers
+CREATE FUNCTION hamming_within(a bigint, b bigint, radius bigint) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'hamming_within_int8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT hamming_within_support;
+COMMENT ON FUNCTION hamming_within(bigint, bigint, bigint) IS 'whether two numbers differ in at most radius bits';
 
 --
 -- Distances between vectors
@@ -236,7 +336,8 @@ COMMENT ON OPERATOR <#> (anynonarray, real[]) IS 'an error: there is no such dis
 -- hamming: an index that finds the nearest codes
 --
 -- A condition hamming_within(code, center, radius) reaches the index as code <@
--- hamming_ball(center, radius), which the support function above makes of it.
+-- hamming_ball(center, radius), which the support function above makes of it; so hamming_ball takes
+-- the same types.
 --
 
 CREATE TYPE hamming_ball;
@@ -257,6 +358,12 @@ COMMENT ON TYPE hamming_ball IS 'all codes that differ from a center in at most 
 CREATE FUNCTION hamming_ball(center bithash, radius integer) RETURNS hamming_ball
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION hamming_ball(bithash, integer) IS 'all codes that differ from center in at most radius bits';
+CREATE FUNCTION hamming_ball(center bit varying, radius integer) RETURNS hamming_ball
+	AS 'MODULE_PATHNAME', 'hamming_ball_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION hamming_ball(bit varying, integer) IS 'all codes that differ from center in at most radius bits';
+CREATE FUNCTION hamming_ball(center bigint, radius bigint) RETURNS hamming_ball
+	AS 'MODULE_PATHNAME', 'hamming_ball_int8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION hamming_ball(bigint, bigint) IS 'all codes that differ from center in at most radius bits';
 CREATE FUNCTION hamming_in_ball(bithash, hamming_ball) RETURNS boolean
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION hamming_in_ball(bithash, hamming_ball) IS 'implementation of <@ operator';
@@ -265,6 +372,22 @@ CREATE OPERATOR <@ (
 	RESTRICT = contsel, JOIN = contjoinsel
 );
 COMMENT ON OPERATOR <@ (bithash, hamming_ball) IS 'whether the code lies in the ball';
+CREATE FUNCTION hamming_in_ball(bit, hamming_ball) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'hamming_in_ball_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION hamming_in_ball(bit, hamming_ball) IS 'implementation of <@ operator';
+CREATE OPERATOR <@ (
+	LEFTARG = bit, RIGHTARG = hamming_ball, FUNCTION = hamming_in_ball,
+	RESTRICT = contsel, JOIN = contjoinsel
+);
+COMMENT ON OPERATOR <@ (bit, hamming_ball) IS 'whether the bit string lies in the ball';
+CREATE FUNCTION hamming_in_ball(bigint, hamming_ball) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'hamming_in_ball_int8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION hamming_in_ball(bigint, hamming_ball) IS 'implementation of <@ operator';
+CREATE OPERATOR <@ (
+	LEFTARG = bigint, RIGHTARG = hamming_ball, FUNCTION = hamming_in_ball,
+	RESTRICT = contsel, JOIN = contjoinsel
+);
+COMMENT ON OPERATOR <@ (bigint, hamming_ball) IS 'whether the number lies in the ball';
 
 CREATE FUNCTION hamming_handler(internal) RETURNS index_am_handler
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -276,6 +399,17 @@ CREATE OPERATOR CLASS bithash_hamming_ops
 	DEFAULT FOR TYPE bithash USING hamming AS
 		OPERATOR 1 <~> (bithash, bithash) FOR ORDER BY integer_ops,
 		OPERATOR 2 <@ (bithash, hamming_ball);
+COMMENT ON OPERATOR CLASS bithash_hamming_ops USING hamming IS 'nearest codes';
+CREATE OPERATOR CLASS bit_hamming_ops
+	DEFAULT FOR TYPE bit USING hamming AS
+		OPERATOR 1 <~> (bit, bithash) FOR ORDER BY integer_ops,
+		OPERATOR 2 <@ (bit, hamming_ball);
+COMMENT ON OPERATOR CLASS bit_hamming_ops USING hamming IS 'nearest codes in columns of type bit, or bit varying of one length';
+CREATE OPERATOR CLASS int8_hamming_ops
+	DEFAULT FOR TYPE bigint USING hamming AS
+		OPERATOR 1 <~> (bigint, bigint) FOR ORDER BY integer_ops,
+		OPERATOR 2 <@ (bigint, hamming_ball);
+COMMENT ON OPERATOR CLASS int8_hamming_ops USING hamming IS 'nearest codes of 64 bits in columns of type bigint';
 
 -- volatile: they look at what is on disk now
 CREATE FUNCTION hamming_info(
@@ -286,6 +420,64 @@ COMMENT ON FUNCTION hamming_info(regclass) IS 'what is in a hamming index';
 CREATE FUNCTION hamming_check(index regclass, with_table boolean DEFAULT true) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION hamming_check(regclass, boolean) IS 'raise an error if a hamming index is inconsistent in itself or, by default, with its table';
+
+-- Joins: rows are named by ctid, as the statement's snapshot sees them.  Restricted, because temporary
+-- tables are the session's own.
+CREATE FUNCTION hamming_pairs(index regclass, radius integer, OUT a tid, OUT b tid, OUT distance integer)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION hamming_pairs(regclass, integer) IS 'all pairs of rows whose codes differ in at most radius bits';
+CREATE FUNCTION hamming_pairs(index_a regclass, index_b regclass, radius integer, OUT a tid, OUT b tid, OUT distance integer)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION hamming_pairs(regclass, regclass, integer)
+	IS 'all pairs of a row of one table and a row of another whose codes differ in at most radius bits';
+CREATE FUNCTION hamming_clusters(index regclass, radius integer, OUT member tid, OUT cluster tid)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION hamming_clusters(regclass, integer)
+	IS 'rows that are connected by pairs of codes that differ in at most radius bits; a cluster is called after its first row';
+CREATE FUNCTION hamming_nearest(index regclass, queries bithash[], k integer, OUT query integer, OUT neighbour tid, OUT distance integer)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION hamming_nearest(regclass, bithash[], integer) IS 'the k rows with the nearest codes to each of many';
+
+--
+-- sketch: an index that finds the nearest vectors
+--
+
+CREATE FUNCTION sketch_handler(internal) RETURNS index_am_handler
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketch_handler(internal) IS 'handler of access method sketch';
+CREATE ACCESS METHOD sketch TYPE INDEX HANDLER sketch_handler;
+COMMENT ON ACCESS METHOD sketch IS 'nearest vectors, by sketches that the index learns to make';
+
+CREATE OPERATOR CLASS real_l2_ops
+	DEFAULT FOR TYPE real[] USING sketch AS
+		OPERATOR 1 <-> (real[], real[]) FOR ORDER BY float_ops;
+CREATE OPERATOR CLASS real_cosine_ops
+	FOR TYPE real[] USING sketch AS
+		OPERATOR 2 <=> (real[], real[]) FOR ORDER BY float_ops;
+CREATE OPERATOR CLASS real_ip_ops
+	FOR TYPE real[] USING sketch AS
+		OPERATOR 3 <#> (real[], real[]) FOR ORDER BY float_ops;
+COMMENT ON OPERATOR CLASS real_l2_ops USING sketch IS 'nearest by Euclidean distance';
+COMMENT ON OPERATOR CLASS real_cosine_ops USING sketch IS 'nearest by cosine distance';
+COMMENT ON OPERATOR CLASS real_ip_ops USING sketch IS 'nearest by negative inner product';
+
+-- volatile: they look at what is on disk now
+CREATE FUNCTION sketch_info(
+	index regclass, OUT version integer, OUT bits integer, OUT dims integer, OUT rows bigint, OUT nulls bigint,
+	OUT unsketched bigint, OUT learnt bigint, OUT explained float8, OUT explained_now float8, OUT bytes bigint) RETURNS record
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketch_info(regclass) IS 'what is in a sketch index, and how well its model explains the rows that came last';
+CREATE FUNCTION sketch_check(index regclass, with_table boolean DEFAULT true) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketch_check(regclass, boolean) IS 'raise an error if a sketch index is inconsistent in itself or, by default, with its table';
+CREATE FUNCTION sketch_recall(index regclass, k integer DEFAULT 10, queries integer DEFAULT 100) RETURNS double precision
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketch_recall(regclass, integer, integer)
+	IS 'share of the true k nearest rows that the index returns first, for rows drawn at random as queries';
 
 --
 -- sketcher: a model that learns from rows
@@ -314,14 +506,15 @@ CREATE TYPE sketcher (
 );
 COMMENT ON TYPE sketcher IS 'model that turns vectors into binary codes';
 
--- "normalize" is a keyword of SQL: it has to be quoted here, and by callers that name it
-CREATE FUNCTION sketcher_new(dims integer, bits integer, tracker text DEFAULT 'opast', rotation text DEFAULT 'unifdiag',
+-- "normalize" is a keyword of SQL that the grammar does not take as the name of an argument: it has to be
+-- quoted here, and by callers that name it
+CREATE FUNCTION sketcher_new(dims integer, bits integer, tracker text DEFAULT 'opast', rotation text DEFAULT 'neighbour',
 		stable boolean DEFAULT true, center boolean DEFAULT true, forgetting double precision DEFAULT 1.0, seed bigint DEFAULT 0,
 		"normalize" boolean DEFAULT false)
 	RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION sketcher_new(integer, integer, text, text, boolean, boolean, double precision, bigint, boolean)
-	IS 'model that has not learnt from any row yet';
+	IS 'model that has not learnt from any row yet; the keyword "normalize" is quoted where it is named: "normalize" => true';
 
 --
 -- Learning: aggregates whose state is a sketcher
@@ -422,13 +615,16 @@ COMMENT ON AGGREGATE sketcher_merge(sketcher) IS 'one model of the rows of all';
 -- Using a model
 --
 
-CREATE FUNCTION sketcher_hash(model sketcher, v real[]) RETURNS bithash
+-- literals and parameters without a type resolve to text; of other types the planner makes real[]
+CREATE FUNCTION vector_argument_support(internal) RETURNS internal
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION sketcher_hash(sketcher, real[]) IS 'code of the vector';
-
-CREATE FUNCTION sketcher_hash(model sketcher, v double precision[]) RETURNS bithash
+CREATE FUNCTION sketcher_hash(model sketcher, v "any") RETURNS bithash
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT vector_argument_support;
+COMMENT ON FUNCTION sketcher_hash(sketcher, "any") IS 'code of the vector';
+CREATE FUNCTION sketcher_hash(model sketcher, v text) RETURNS bithash
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION sketcher_hash(sketcher, double precision[]) IS 'code of the vector';
+COMMENT ON FUNCTION sketcher_hash(sketcher, text) IS 'code of the vector, written as {1,2} or [1,2]';
 
 CREATE FUNCTION sketcher_info(model sketcher, OUT dims integer, OUT bits integer, OUT rows bigint, OUT tracker text,
 		OUT rotation text, OUT stable boolean, OUT center boolean, OUT forgetting double precision, OUT seed bigint,
@@ -458,12 +654,28 @@ COMMENT ON FUNCTION sketcher_drift(sketcher, sketcher) IS 'expected fraction of 
 -- is STABLE, because it reads that.
 --
 
-CREATE FUNCTION sketcher_hash(model_table regclass, v real[]) RETURNS bithash
+CREATE FUNCTION sketcher_hash(model_table regclass, v "any") RETURNS bithash
+	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE
+	SUPPORT vector_argument_support;
+COMMENT ON FUNCTION sketcher_hash(regclass, "any") IS 'code of the vector by the published model';
+CREATE FUNCTION sketcher_hash(model_table regclass, v text) RETURNS bithash
 	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION sketcher_hash(regclass, real[]) IS 'code of the vector by the published model';
-CREATE FUNCTION sketcher_hash(model_table regclass, v double precision[]) RETURNS bithash
-	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION sketcher_hash(regclass, double precision[]) IS 'code of the vector by the published model';
+COMMENT ON FUNCTION sketcher_hash(regclass, text) IS 'code of the vector, written as {1,2} or [1,2], by the published model';
+-- a model table that is named by a literal: text is what that resolves to
+CREATE FUNCTION sketcher_hash(model_table text, v "any") RETURNS bithash
+	AS 'MODULE_PATHNAME', 'sketcher_hash_named' LANGUAGE C STABLE STRICT PARALLEL SAFE
+	SUPPORT vector_argument_support;
+COMMENT ON FUNCTION sketcher_hash(text, "any") IS 'code of the vector by the published model';
+CREATE FUNCTION sketcher_hash(model_table text, v text) RETURNS bithash
+	AS 'MODULE_PATHNAME', 'sketcher_hash_named' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_hash(text, text) IS 'code of the vector, written as {1,2} or [1,2], by the published model';
+
+-- reads with the caller's rights, in a statement of its own
+CREATE FUNCTION sketcher_recall(target regclass, vector_column name, code_column name, k integer DEFAULT 10,
+		candidates integer DEFAULT 100, queries integer DEFAULT 100) RETURNS double precision
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION sketcher_recall(regclass, name, name, integer, integer, integer)
+	IS 'share of the true k nearest rows, by Euclidean distance, among the nearest candidates by codes';
 
 CREATE FUNCTION sketcher_hash_trigger() RETURNS trigger
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -477,13 +689,13 @@ COMMENT ON FUNCTION sketcher_columns(regclass, "any", bithash)
 
 -- not STRICT: some arguments may be NULL, and a forgotten table or column is an error
 CREATE FUNCTION sketcher_attach(target regclass, vector_column name, code_column name, bits integer,
-		tracker text DEFAULT 'opast', rotation text DEFAULT 'unifdiag', stable boolean DEFAULT true,
+		tracker text DEFAULT 'opast', rotation text DEFAULT 'neighbour', stable boolean DEFAULT true,
 		center boolean DEFAULT true, forgetting double precision DEFAULT 1.0, seed bigint DEFAULT 0,
 		"normalize" boolean DEFAULT false, backfill boolean DEFAULT true, auto_refresh double precision DEFAULT 0.05, dims integer DEFAULT NULL)
 	RETURNS regclass
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION sketcher_attach(regclass, name, name, integer, text, text, boolean, boolean, double precision, bigint, boolean, boolean, double precision, integer)
-	IS 'from now on keep codes of a column of vectors, and learn from its rows; returns the model table';
+	IS 'from now on keep codes of a column of vectors, and learn from its rows; returns the model table; the keyword "normalize" is quoted where it is named: "normalize" => true';
 CREATE FUNCTION sketcher_detach(target regclass, code_column name) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION sketcher_detach(regclass, name)

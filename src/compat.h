@@ -16,6 +16,9 @@
 /* varatt.h was split off postgres.h */
 #include "varatt.h"
 #else
+/* 16 declares this one itself */
+extern PGDLLEXPORT void _PG_init(void);
+
 /* 16 brought input errors that a caller may ask to be reported softly */
 struct Node;
 #define ereturn(context, dummy_value, ...) \
@@ -115,19 +118,31 @@ typedef uint8 Base64Byte;
 typedef char Base64Byte;
 #endif
 
-/* 19 lets the caller of this add flags */
+/* 18 lets the caller of this count what it does */
+#if PG_VERSION_NUM >= 180000 && PG_VERSION_NUM < 190000
+#define begin_ordered_scan(table, index, snapshot) \
+	index_beginscan(table, index, snapshot, NULL, 0, 1)
+#elif PG_VERSION_NUM < 180000
+#define begin_ordered_scan(table, index, snapshot) index_beginscan(table, index, snapshot, 0, 1)
+#endif
+
+/* 19 lets the caller of these add flags */
 #if PG_VERSION_NUM >= 190000
+#define begin_index_fetch(table) table_index_fetch_begin(table, SO_NONE)
 #define begin_tidrange_scan(relation, snapshot, first, last) \
 	table_beginscan_tidrange(relation, snapshot, first, last, SO_NONE)
+#define begin_ordered_scan(table, index, snapshot) \
+	index_beginscan(table, index, snapshot, NULL, 0, 1, SO_NONE)
 #else
+#define begin_index_fetch(table) table_index_fetch_begin(table)
 #define begin_tidrange_scan(relation, snapshot, first, last) \
 	table_beginscan_tidrange(relation, snapshot, first, last)
 #endif
 
 /*
  * A background worker connects as a role, which need not be allowed to log in.  Before 17 that
- * takes a connection without a role, which becomes that role before anything of a user's is
- * reached, and stays it, as autovacuum does.
+ * takes a connection without a role, which becomes that role, and stays it; become_user keeps what
+ * the role has defined from becoming more.
  */
 #if PG_VERSION_NUM >= 170000
 #define connect_as(database, role) \
@@ -137,13 +152,34 @@ typedef char Base64Byte;
 	do \
 	{ \
 		BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0); \
-		SetUserIdAndSecContext(role, \
-							   SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION); \
+		SetUserIdAndSecContext(role, 0); \
 	} while (0)
 #endif
 
 #if PG_VERSION_NUM < 150000
+#include "funcapi.h"
+#include "miscadmin.h"
 #include "utils/sortsupport.h"
+
+/* 15 brought this for functions that return a set, whole */
+static inline void
+InitMaterializedSRF(FunctionCallInfo fcinfo, bits32 flags pg_attribute_unused())
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext  caller;
+
+	if (result == NULL || !IsA(result, ReturnSetInfo) ||
+		(result->allowedModes & SFRM_Materialize) == 0)
+		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("set-valued function called in context that cannot accept a set"));
+	caller = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);
+	if (get_call_result_type(fcinfo, NULL, &result->setDesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	result->returnMode = SFRM_Materialize;
+	result->setResult = tuplestore_begin_heap((result->allowedModes & SFRM_Materialize_Random) != 0,
+											  false, work_mem);
+	MemoryContextSwitchTo(caller);
+}
 
 #define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
 

@@ -9,18 +9,18 @@
 
 #include "code/distance.h"
 #include "compat.h"
-#include "index/hamming.h"
+#include "index/flat.h"
+#include "index/sketch.h"
 #include "table/table.h"
 
 PG_MODULE_MAGIC;
-
-extern PGDLLEXPORT void _PG_init(void);
 
 void
 _PG_init(void)
 {
 	distance_init();
-	hamming_init();
+	flat_init();
+	sketch_init();
 	worker_init();
 	MarkGUCPrefixReserved("unifdiag");
 }

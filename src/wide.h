@@ -1,7 +1,7 @@
 /*
  * wide.h
- *		Loops over vectors for whose sake the compiler should use the widest registers
- *		that the CPU at hand turns out to have.
+ *		Loops over vectors that are compiled for several widths of registers, of which the
+ *		widest that the CPU has is chosen when the library is loaded.
  */
 #ifndef UNIFDIAG_WIDE_H
 #define UNIFDIAG_WIDE_H
@@ -9,8 +9,8 @@
 #include <string.h>
 
 /*
- * AVX2 does not bring fused multiplications along, so that both versions round alike.  Not
- * by the name of an architecture: the choice would then ask for that very model of CPU.
+ * AVX2 alone has no fused multiplications, so that both versions round alike.  A feature, not
+ * the name of an architecture, which would match that model of CPU only.
  */
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDE __attribute__((target_clones("avx2", "default"), optimize("O3")))
@@ -19,8 +19,8 @@
 #endif
 
 /*
- * Four numbers at a time, for sums whose terms the compiler may not reorder by itself.  By
- * pointers: how such values are passed depends on the registers a function may use.
+ * Four numbers at a time, for sums whose terms the compiler may not reorder by itself.  They are
+ * passed by pointers: how values are passed depends on the registers a function may use.
  */
 typedef double Double4 __attribute__((vector_size(32)));
 typedef float  Float4 __attribute__((vector_size(16)));

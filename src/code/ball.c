@@ -24,7 +24,7 @@
 /* the operator's number in the operator class; src/index/hamming.h has all of them */
 #define BALL_STRATEGY 2
 
-static HammingBall *
+HammingBall *
 make_ball(BitHashView center, int32 radius)
 {
 	const Size	 size = offsetof(HammingBall, bits) + BITHASH_BYTES(center.nbits);
@@ -92,7 +92,8 @@ hamming_in_ball(PG_FUNCTION_ARGS)
 
 /*
  * code <@ hamming_ball(center, radius), if the two can be known when the index is searched.
- * The function that makes the ball lives where hamming_within does, whatever the search path.
+ * The function that makes the ball lives where hamming_within does, whatever the search path, and
+ * takes the same types.
  */
 List *
 hamming_within_condition(SupportRequestIndexCondition *request)
@@ -101,7 +102,8 @@ hamming_within_condition(SupportRequestIndexCondition *request)
 	Node *code;
 	Node *center;
 	Node *radius;
-	Oid	  code_type;
+	Oid	 *types;
+	int	  ntypes;
 	Oid	  ball_type;
 	Oid	  make;
 	Oid	  operation;
@@ -116,15 +118,16 @@ hamming_within_condition(SupportRequestIndexCondition *request)
 		!is_pseudo_constant_for_index(request->root, radius, request->index))
 		return NIL;
 
-	code_type = request->index->opcintype[request->indexcol];
+	get_func_signature(request->funcid, &types, &ntypes);
 	make = LookupFuncName(
 		list_make2(makeString(get_namespace_name(get_func_namespace(request->funcid))),
 				   makeString("hamming_ball")),
-		2, (Oid[]){code_type, INT4OID}, true);
+		2, types + 1, true);
 	if (!OidIsValid(make))
 		return NIL;
 	ball_type = get_func_rettype(make);
-	operation = get_opfamily_member(request->opfamily, code_type, ball_type, BALL_STRATEGY);
+	operation = get_opfamily_member(request->opfamily, request->index->opcintype[request->indexcol],
+									ball_type, BALL_STRATEGY);
 	if (!OidIsValid(operation))
 		return NIL;
 	request->lossy = false;

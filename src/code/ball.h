@@ -31,6 +31,8 @@ ball_center(const HammingBall *ball)
 	return view;
 }
 
+extern HammingBall *make_ball(BitHashView center, int32 radius);
+
 /* for the planner: hamming_within as an index condition */
 struct SupportRequestIndexCondition;
 extern struct List *hamming_within_condition(struct SupportRequestIndexCondition *request);

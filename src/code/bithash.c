@@ -204,8 +204,8 @@ bithash_typmod_out(PG_FUNCTION_ARGS)
 }
 
 /*
- * The cast that enforces a type modifier.  An explicit cast is no excuse for a wrong
- * length, as it is for core's bit: cut or stretched codes have meaningless distances.
+ * The cast that enforces a type modifier, also if it is explicit.  Core's bit would be cut
+ * or padded; the distances of such codes have no meaning.
  */
 PG_FUNCTION_INFO_V1(bithash_enforce_typmod);
 Datum
@@ -221,7 +221,7 @@ PG_FUNCTION_INFO_V1(bithash_length);
 Datum
 bithash_length(PG_FUNCTION_ARGS)
 {
-	/* the length stands in front: fetch no more of a toasted code */
+	/* the length comes first: fetch no more of a toasted code */
 	struct varlena *front = PG_DETOAST_DATUM_SLICE(PG_GETARG_DATUM(0), 0, sizeof(uint16));
 	uint16			nbits;
 
@@ -236,17 +236,4 @@ bithash_bit_count(PG_FUNCTION_ARGS)
 	const BitHashView code = PG_GETARG_BITHASH_VIEW(0);
 
 	PG_RETURN_INT64((int64) pg_popcount((const char *) code.bits, BITHASH_BYTES(code.nbits)));
-}
-
-PG_FUNCTION_INFO_V1(bithash_get_bit);
-Datum
-bithash_get_bit(PG_FUNCTION_ARGS)
-{
-	const BitHashView code = PG_GETARG_BITHASH_VIEW(0);
-	const int32		  i = PG_GETARG_INT32(1);
-
-	if (i < 0 || i >= code.nbits)
-		ereport(ERROR, errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-				errmsg("bit index %d out of valid range (0..%d)", (int) i, code.nbits - 1));
-	PG_RETURN_INT32((code.bits[i / 8] >> (7 - i % 8)) & 1);
 }

@@ -92,6 +92,20 @@ bithash_cmp(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(compare(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)));
 }
 
+PG_FUNCTION_INFO_V1(bithash_smaller);
+Datum
+bithash_smaller(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(PG_GETARG_DATUM(compare(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) <= 0 ? 0 : 1));
+}
+
+PG_FUNCTION_INFO_V1(bithash_larger);
+Datum
+bithash_larger(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(PG_GETARG_DATUM(compare(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) >= 0 ? 0 : 1));
+}
+
 static int
 sort_compare(Datum a, Datum b, SortSupport ssup pg_attribute_unused())
 {
@@ -99,8 +113,8 @@ sort_compare(Datum a, Datum b, SortSupport ssup pg_attribute_unused())
 }
 
 /*
- * The abbreviated key is the code's first bytes as one unsigned number: a short code
- * is its own key but for its length, of a long one the key decides nearly always.
+ * The abbreviated key is the code's first bytes as one unsigned number, which decides nearly
+ * all comparisons.
  */
 static Datum
 abbreviate(Datum original, SortSupport ssup pg_attribute_unused())
@@ -114,7 +128,7 @@ abbreviate(Datum original, SortSupport ssup pg_attribute_unused())
 	return DatumBigEndianToNative(key);
 }
 
-/* Making a key costs next to nothing, so there is never a reason to stop. */
+/* Keys cost next to nothing, so abbreviation never gives up. */
 static bool
 abbreviate_abort(int memtupcount pg_attribute_unused(), SortSupport ssup pg_attribute_unused())
 {

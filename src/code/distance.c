@@ -13,6 +13,7 @@
 #define KERNEL_AUTO (-1)
 
 const HammingKernel *hamming_kernel;
+const SketchKernel	*sketch_kernel;
 
 static int kernel_setting = KERNEL_AUTO;
 
@@ -40,6 +41,8 @@ assign_kernel(int setting, void *extra pg_attribute_unused())
 {
 	hamming_kernel = kernel_for(setting);
 	vector_distance_use(setting == KERNEL_AUTO ? NULL : hamming_kernel->name);
+	sketch_kernel =
+		setting == KERNEL_AUTO ? sketch_kernel_best() : sketch_kernel_named(hamming_kernel->name);
 }
 
 /*

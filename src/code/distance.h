@@ -7,9 +7,11 @@
 
 #include "bithash.h"
 #include "kernels.h"
+#include "sketch_kernels.h"
 
 /* the kernel in use; set when the library is loaded and by unifdiag.kernel */
 extern const HammingKernel *hamming_kernel;
+extern const SketchKernel  *sketch_kernel;
 
 extern void	 distance_init(void);
 extern void	 hamming_check_lengths(int a, int b);

@@ -110,7 +110,7 @@ add_column(const HammingColumns *codes, size_t column, bool starts, bool decides
 	const uint32_t		  radius = codes->radius < 64000 ? codes->radius : 64000;
 	const __m256i		  bounds = _mm256_set1_epi64x((long long) radius + 1);
 	const __m256i		  queries = _mm256_set1_epi64x((long long) codes->query[column]);
-	const HammingUpcoming upcoming = upcoming_in_column(codes, column);
+	const HammingUpcoming upcoming = codes->upcoming;
 
 	for (size_t i = from; i < to; i += GROUP)
 	{
@@ -118,8 +118,8 @@ add_column(const HammingColumns *codes, size_t column, bool starts, bool decides
 		const uint8_t *words = codes->columns[column] + 8 * i;
 		__m256i		   group[GROUP / 4];
 
-		prefetch_likes(upcoming, words);
-		prefetch_likes(upcoming, words + CACHE_LINE);
+		prefetch_same_line(upcoming, words);
+		prefetch_same_line(upcoming, words + CACHE_LINE);
 		/* gcc by itself would keep the group in memory */
 #pragma GCC unroll 4
 		for (size_t k = 0; k < GROUP / 4; k++)

@@ -12,24 +12,15 @@
 /* columns behind the first ones that are read together */
 #define TOGETHER 4
 
-/* Where the likes of a column's lines are. */
-static inline HammingUpcoming
-upcoming_in_column(const HammingColumns *codes, size_t column)
-{
-	const HammingUpcoming nothing = {0, 0};
-
-	return column < codes->stored ? codes->upcoming : nothing;
-}
-
 /* For kernels that take eight codes at a time, in all columns. */
 static inline __attribute__((always_inline)) void
-prefetch_likes_of_eight(const HammingColumns *codes, size_t position)
+prefetch_same_lines(const HammingColumns *codes, size_t position)
 {
 	for (size_t column = 0; column < codes->first; column++)
-		prefetch_likes(upcoming_in_column(codes, column), codes->columns[column] + 8 * position);
+		prefetch_same_line(codes->upcoming, codes->columns[column] + 8 * position);
 }
 
-/* Asks for what will be read of a code that is near enough in the first columns. */
+/* Prefetches what will be read of a code that is near enough in the first columns. */
 static inline __attribute__((always_inline)) void
 prefetch_match(const HammingColumns *codes, size_t position)
 {
@@ -64,9 +55,8 @@ append_matches(const HammingColumns *codes, size_t from, size_t to, HammingMatch
 }
 
 /*
- * Keeps those of the candidates, which are near enough in the first columns, that are so in
- * the others as well.  Several columns at a time: by ones, each code would end at another, which
- * no CPU can guess.
+ * Candidates are near enough in the first columns; keeps those that are so in all columns.
+ * Several columns at a time: a branch after each column is one that no CPU can predict.
  */
 static inline __attribute__((always_inline)) size_t
 keep_matches(const HammingColumns *codes, HammingMatch *candidates, size_t ncandidates)

@@ -73,7 +73,7 @@ within(const HammingColumns *codes, HammingMatch *matches)
 		uint16x8_t sums = vmovl_u8(distances(codes->columns[0] + 8 * i, codes->query[0]));
 		size_t	   column = 1;
 
-		prefetch_likes_of_eight(codes, i);
+		prefetch_same_lines(codes, i);
 		for (; column < codes->ncolumns; column++)
 		{
 			if (column >= codes->first && vminvq_u16(sums) > codes->radius)

@@ -38,7 +38,7 @@ within(const HammingColumns *codes, HammingMatch *matches)
 		uint32_t sum = popcount(load_word(codes->columns[0] + 8 * i, 8) ^ codes->query[0]);
 
 		if (i % 8 == 0)
-			prefetch_likes_of_eight(codes, i);
+			prefetch_same_lines(codes, i);
 		for (size_t column = 1; column < codes->ncolumns && sum <= codes->radius; column++)
 			sum += popcount(load_word(codes->columns[column] + 8 * i, 8) ^ codes->query[column]);
 		/* without a branch: write always, count only matches */

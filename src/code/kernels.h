@@ -37,9 +37,8 @@ typedef struct HammingColumns
 	/* columns read of all codes, at least 1; the others only of codes near enough in these */
 	size_t first;
 
-	/* where codes are that come later: each line of theirs is prefetched when its like is read */
+	/* where codes are that come later: the same line of theirs is prefetched with each line */
 	HammingUpcoming upcoming;
-	size_t			stored; /* columns that are where they are stored; the others are copies */
 
 	/* what the caller will read of a match: so many bytes at its position; prefetched, too */
 	const uint8_t *payload;
@@ -53,7 +52,7 @@ typedef struct HammingMatch
 	uint16_t distance;
 } HammingMatch;
 
-/* what a kernel may write to behind its matches */
+/* matches that a kernel may write behind its last one */
 #define MATCH_ROOM 8
 
 typedef struct HammingKernel
@@ -99,16 +98,30 @@ load_word(const uint8_t *from, size_t nbytes)
 	return word;
 }
 
-/* what memory comes in: eight words of a column */
+/*
+ * How many columns are read of all codes.  The others are read only of codes that are near enough
+ * in these, one here and one there, which is faster only if hardly any are.  Unrelated codes
+ * differ from the query in half of their bits; but learnt bits are not independent, and so there
+ * must be seven times as many bits as the radius, and a column more.
+ */
+static inline size_t
+hamming_first_columns(uint32_t radius, size_t ncolumns)
+{
+	const size_t enough = 7 * (size_t) radius / 64 + 1;
+
+	return enough < ncolumns ? enough : ncolumns;
+}
+
+/* bytes of a cache line: eight words of a column */
 #define CACHE_LINE 64
 
 /*
- * Asks for the likes of a line: what is read next, and, as far as the second cache, what is read
- * after that.  Line by line, since the CPU can wait for a few only.  Always inlined: to gcc a
- * function that only prefetches is without effect.
+ * Prefetches the same line of the next page, and into the second cache that of the page after it.
+ * One line at a time, since a CPU can wait for a few only.  Always inlined: gcc takes a
+ * function that only prefetches to have no effect.
  */
 static inline __attribute__((always_inline)) void
-prefetch_likes(HammingUpcoming upcoming, const uint8_t *line)
+prefetch_same_line(HammingUpcoming upcoming, const uint8_t *line)
 {
 	__builtin_prefetch(line + upcoming.next);
 	__builtin_prefetch(line + upcoming.later, 0, 1);

@@ -14,6 +14,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
+#include "catalog/pg_type.h"
 #include "nodes/supportnodes.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
@@ -21,9 +22,10 @@
 
 #include "../compat.h"
 #include "ball.h"
+#include "code_type.h"
 #include "distance.h"
 
-/* when two samples are compared pair by pair, more codes than this are thinned out */
+/* samples larger than this are thinned out before they are compared pair by pair */
 #define MAX_CODES_IN_PAIRS 100
 
 /* What is known of one argument of hamming_within. */
@@ -34,7 +36,7 @@ typedef struct CodeSample
 	double		*weights;		  /* the share of the non-null rows each stands for */
 	int			 exact;			  /* the first of them, which stand for themselves: a
 								   * constant, common values; the rest are a sample */
-	int			 nbits;			  /* their length, or -1 if not known */
+	int			 nbits;			  /* their length; not positive if not known */
 	double		 not_null;		  /* the share of rows that are not null */
 	bool		 from_statistics; /* codes of a column, not a constant */
 	AttStatsSlot common;
@@ -47,7 +49,7 @@ sample_constant(CodeSample *sample, Const *constant)
 	sample->count = 1;
 	sample->exact = 1;
 	sample->codes = palloc(sizeof(BitHashView));
-	sample->codes[0] = DatumGetBitHashView(constant->constvalue);
+	sample->codes[0] = code_view(code_type_of(constant->consttype), constant->constvalue);
 	sample->weights = palloc(sizeof(double));
 	sample->weights[0] = 1.0;
 	sample->nbits = sample->codes[0].nbits;
@@ -56,9 +58,10 @@ sample_constant(CodeSample *sample, Const *constant)
 static void
 sample_statistics(CodeSample *sample, VariableStatData *variable, Oid function)
 {
-	double rest;
+	const CodeType type = code_type_of(variable->vartype);
+	double		   rest;
 
-	sample->nbits = variable->atttypmod;
+	sample->nbits = code_type_bits(variable->vartype, variable->atttypmod);
 	if (!HeapTupleIsValid(variable->statsTuple))
 		return;
 	sample->not_null = 1.0 - ((Form_pg_statistic) GETSTRUCT(variable->statsTuple))->stanullfrac;
@@ -78,13 +81,13 @@ sample_statistics(CodeSample *sample, VariableStatData *variable, Oid function)
 	rest = 1.0;
 	for (int i = 0; i < sample->exact; i++)
 	{
-		sample->codes[i] = DatumGetBitHashView(sample->common.values[i]);
+		sample->codes[i] = code_view(type, sample->common.values[i]);
 		sample->weights[i] = sample->common.numbers[i] / sample->not_null;
 		rest -= sample->weights[i];
 	}
 	for (int i = sample->exact; i < sample->count; i++)
 	{
-		sample->codes[i] = DatumGetBitHashView(sample->histogram.values[i - sample->exact]);
+		sample->codes[i] = code_view(type, sample->histogram.values[i - sample->exact]);
 		sample->weights[i] = Max(rest, 0.0) / sample->histogram.nvalues;
 	}
 	if (sample->count > 0)
@@ -94,7 +97,7 @@ sample_statistics(CodeSample *sample, VariableStatData *variable, Oid function)
 	}
 }
 
-/* Learns what it can of an argument; false if it is a constant NULL. */
+/* Collects what is known of an argument; false if it is a constant NULL. */
 static bool
 take_sample(CodeSample *sample, SupportRequestSelectivity *request, Node *argument)
 {
@@ -186,6 +189,15 @@ share_within(const CodeSample *a, const CodeSample *b, int radius)
 	return (exact_within + sampled_within) / (exact + sampled);
 }
 
+/* of bigint codes the radius is bigint, too */
+static int
+radius_of(const Const *constant)
+{
+	if (constant->consttype != INT8OID)
+		return DatumGetInt32(constant->constvalue);
+	return (int) Max(Min(DatumGetInt64(constant->constvalue), BITHASH_MAX_BITS), -1);
+}
+
 static double
 estimate(SupportRequestSelectivity *request, Node *left, Node *right, Node *radius_argument)
 {
@@ -200,7 +212,7 @@ estimate(SupportRequestSelectivity *request, Node *left, Node *right, Node *radi
 		return 0.0;
 	if (IsA(radius, Const))
 	{
-		const int within = DatumGetInt32(((Const *) radius)->constvalue);
+		const int within = radius_of((Const *) radius);
 		const int nbits = Max(a.nbits, b.nbits);
 
 		/* a query of which nothing is known is taken to be like the codes */

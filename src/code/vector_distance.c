@@ -2,8 +2,8 @@
  * vector_distance.c
  *		Distances between vectors in SQL.
  *
- * They are those of pgvector's operators of the same names.  Of a cosine with a zero vector, which
- * has no direction, nothing can be said: it is NaN, which sorts behind all numbers.
+ * They are those of pgvector's operators of the same names.  A zero vector has no direction: its
+ * cosine distance is NaN, which sorts behind all numbers.
  */
 #include "postgres.h"
 
@@ -30,7 +30,7 @@ vector_distance_use(const char *name)
 	kernel = name == NULL ? vector_kernel_best() : vector_kernel_named(name);
 }
 
-/* False also of NaN: no sum of finite numbers that are not trusted is taken as it is. */
+/* Is a sum in single precision exact enough?  False for NaN, too. */
 static bool
 is_trusted(float sum)
 {
@@ -45,7 +45,7 @@ check_same_dims(Vector a, Vector b)
 				errmsg("vectors have different dimensions: %d and %d", a.dims, b.dims));
 }
 
-/* Sums of elements that are not finite are not trusted; then it is time to refuse them. */
+/* Only sums that are not trusted can have elements that are not finite: refuses those. */
 static void
 check_finite(Vector a, Vector b)
 {

@@ -10,7 +10,7 @@
 
 #define TARGET __attribute__((target("avx2,fma")))
 
-#define LANES 8
+#define LANES ((size_t) 8)
 
 TARGET static inline float
 sum_of(__m256 sums)
@@ -78,7 +78,7 @@ inner_product(const float *a, const float *b, size_t dims)
 	return sum_of(_mm256_add_ps(_mm256_add_ps(sums[0], sums[1]), _mm256_add_ps(sums[2], sums[3])));
 }
 
-/* One product after the other would read each vector twice as often. */
+/* All three in one pass, which reads each vector once. */
 TARGET static VectorProducts
 products(const float *a, const float *b, size_t dims)
 {

@@ -10,7 +10,7 @@
 
 #define TARGET __attribute__((target("avx512f")))
 
-#define LANES 16
+#define LANES ((size_t) 16)
 
 /* The rest of a row, fewer than LANES floats, and zeros. */
 TARGET static inline __m512
@@ -66,7 +66,7 @@ inner_product(const float *a, const float *b, size_t dims)
 	return _mm512_reduce_add_ps(_mm512_add_ps(even, odd));
 }
 
-/* One product after the other would read each vector twice as often. */
+/* All three in one pass, which reads each vector once. */
 TARGET static VectorProducts
 products(const float *a, const float *b, size_t dims)
 {

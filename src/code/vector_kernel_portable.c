@@ -2,8 +2,8 @@
  * vector_kernel_portable.c
  *		Vector kernel for every CPU.
  *
- * Sums are kept in several places at a time, so that no addition waits for the one before; the
- * compiler may not do that by itself, because it changes the rounding.
+ * Several partial sums are kept, so that no addition waits for the one before.  The compiler may
+ * not do that by itself, because it changes the rounding.
  */
 #include "vector_kernels.h"
 

@@ -47,8 +47,8 @@ extern const VectorKernel *vector_kernel_best(void);
 extern const VectorKernel *vector_kernel_named(const char *name);
 
 /*
- * The same sums in double precision, which no finite floats overflow.  A kernel's answer that is
- * not finite, or so small that its terms may have vanished, has to be computed by these.
+ * The same sums in double precision, which finite floats cannot overflow.  They are for cases in
+ * which a kernel's sum is not finite, or so small that terms may have become zero.
  */
 extern double exact_squared_distance(const float *a, const float *b, size_t dims);
 extern double exact_inner_product(const float *a, const float *b, size_t dims);

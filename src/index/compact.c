@@ -26,92 +26,100 @@
 
 typedef struct Compaction
 {
-	IndexVacuumInfo		*info;
-	const HammingLayout *codes;
-	const HammingLayout *nulls;
+	IndexVacuumInfo	 *info;
+	const FlatLayout *codes;
+	const FlatLayout *nulls;
 
 	/* a stage's: entries of one kind to pages of that kind, or if NULL any to empty pages */
-	const HammingLayout *kind;
-	BlockNumber			 low;  /* pages before have no room */
-	BlockNumber			 high; /* pages behind have nothing to move */
+	const FlatLayout *kind;
+	BlockNumber		  low;	/* pages before have no room */
+	BlockNumber		  high; /* pages behind have nothing to move */
 } Compaction;
 
-static HammingContents
+static FlatContents
 contents_of(const Compaction *compaction, Buffer buffer)
 {
-	return hamming_page_contents(compaction->info->index, BufferGetPage(buffer),
-								 BufferGetBlockNumber(buffer), compaction->codes,
-								 compaction->nulls);
+	return flat_page_contents(compaction->info->index, BufferGetPage(buffer),
+							  BufferGetBlockNumber(buffer), compaction->codes, compaction->nulls);
 }
 
-static HammingContents
+static FlatContents
 read_contents(const Compaction *compaction, BlockNumber block)
 {
 	Buffer buffer =
-		hamming_read(compaction->info->index, block, BUFFER_LOCK_SHARE, compaction->info->strategy);
-	const HammingContents contents = contents_of(compaction, buffer);
+		flat_read(compaction->info->index, block, BUFFER_LOCK_SHARE, compaction->info->strategy);
+	const FlatContents contents = contents_of(compaction, buffer);
 
 	UnlockReleaseBuffer(buffer);
 	return contents;
 }
 
 static bool
-has_room(const Compaction *compaction, HammingContents contents)
+has_room(const Compaction *compaction, FlatContents contents)
 {
 	if (compaction->kind == NULL)
 		return contents.count == 0;
-	return contents.layout == compaction->kind && contents.count < contents.layout->capacity;
+	return contents.layout == compaction->kind && contents.model == contents.layout->model &&
+		   contents.count < contents.layout->capacity;
 }
 
 static bool
-can_move(const Compaction *compaction, HammingContents contents)
+can_move(const Compaction *compaction, FlatContents contents)
 {
-	return contents.layout != NULL &&
+	/* codes by another model than pages have that are started now wait for new ones */
+	return contents.layout != NULL && contents.model == contents.layout->model &&
 		   (compaction->kind == NULL || contents.layout == compaction->kind);
 }
 
 /*
  * Moves what fits from the high page to the low one.  Others may have added to either since
- * we looked; then there may be nothing to do, and the caller looks again.  Locks are taken
- * in the order low, high, metapage; nobody else holds two.
+ * we looked; then there may be nothing to do, and the caller looks again.  Nothing moves any more if
+ * there is another model by now.  Locks are taken in the order low, high, metapage; nobody else holds
+ * two.
  */
 static void
-move_entries(const Compaction *compaction)
+move_entries(Compaction *compaction)
 {
 	Relation			 index = compaction->info->index;
 	BufferAccessStrategy how = compaction->info->strategy;
 	const BlockNumber	 low = compaction->low;
 	const BlockNumber	 high = compaction->high;
-	Buffer				 low_buffer = hamming_read(index, low, BUFFER_LOCK_EXCLUSIVE, how);
-	Buffer				 high_buffer = hamming_read(index, high, BUFFER_LOCK_EXCLUSIVE, how);
-	HammingContents		 to = contents_of(compaction, low_buffer);
-	HammingContents		 from = contents_of(compaction, high_buffer);
+	Buffer				 low_buffer = flat_read(index, low, BUFFER_LOCK_EXCLUSIVE, how);
+	Buffer				 high_buffer = flat_read(index, high, BUFFER_LOCK_EXCLUSIVE, how);
+	FlatContents		 to = contents_of(compaction, low_buffer);
+	FlatContents		 from = contents_of(compaction, high_buffer);
 	Size				 low_room;
 	Size				 high_room;
 
 	if (can_move(compaction, from) && has_room(compaction, to))
 	{
-		const HammingLayout *layout = from.layout;
-		const int			 count = Min(from.count, layout->capacity - to.count);
-		const int			 flags = to.count == 0 ? GENERIC_XLOG_FULL_IMAGE : 0;
-		Buffer meta_buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, how);
-		GenericXLogState *xlog = GenericXLogStart(index);
-		Page			  low_page = GenericXLogRegisterBuffer(xlog, low_buffer, flags);
-		Page			  high_page = GenericXLogRegisterBuffer(xlog, high_buffer, 0);
-		Page			  meta_page = GenericXLogRegisterBuffer(xlog, meta_buffer, 0);
+		const FlatLayout *layout = from.layout;
+		const int		  count = Min(from.count, layout->capacity - to.count);
+		const int		  flags = to.count == 0 ? GENERIC_XLOG_FULL_IMAGE : 0;
+		Buffer			  meta_buffer = flat_read(index, FLAT_METAPAGE, BUFFER_LOCK_EXCLUSIVE, how);
 
-		if (to.count == 0)
-			hamming_page_init(low_page, layout);
-		for (int i = 0; i < count; i++)
-			hamming_page_copy(high_page, from.count - count + i, low_page, to.count + i, layout);
-		hamming_page_set_count(low_page, layout, to.count + count);
-		hamming_page_set_count(high_page, layout, from.count - count);
-		HammingPageGetMeta(meta_page)->moves++;
-		GenericXLogFinish(xlog);
+		if (flat_checked_meta(index, BufferGetPage(meta_buffer))->model == compaction->codes->model)
+		{
+			GenericXLogState *xlog = GenericXLogStart(index);
+			Page			  low_page = GenericXLogRegisterBuffer(xlog, low_buffer, flags);
+			Page			  high_page = GenericXLogRegisterBuffer(xlog, high_buffer, 0);
+			Page			  meta_page = GenericXLogRegisterBuffer(xlog, meta_buffer, 0);
+
+			if (to.count == 0)
+				flat_page_init(low_page, layout);
+			for (int i = 0; i < count; i++)
+				flat_page_copy(high_page, from.count - count + i, low_page, to.count + i, layout);
+			flat_page_set_count(low_page, layout, to.count + count);
+			flat_page_set_count(high_page, layout, from.count - count);
+			FlatPageGetMeta(meta_page)->moves++;
+			GenericXLogFinish(xlog);
+		}
+		else
+			compaction->high = compaction->low;
 		UnlockReleaseBuffer(meta_buffer);
 	}
-	low_room = hamming_page_room(contents_of(compaction, low_buffer));
-	high_room = hamming_page_room(contents_of(compaction, high_buffer));
+	low_room = flat_page_room(contents_of(compaction, low_buffer));
+	high_room = flat_page_room(contents_of(compaction, high_buffer));
 	UnlockReleaseBuffer(high_buffer);
 	UnlockReleaseBuffer(low_buffer);
 	RecordPageWithFreeSpace(index, low, low_room);
@@ -138,40 +146,40 @@ move_some(Compaction *compaction)
 }
 
 static void
-run_stage(Compaction *compaction, const HammingLayout *kind)
+run_stage(Compaction *compaction, const FlatLayout *kind)
 {
 	bool more = true;
 
 	compaction->kind = kind;
-	compaction->low = HAMMING_FIRST_PAGE;
-	compaction->high = hamming_read_meta(compaction->info->index).end - 1;
+	compaction->low = FLAT_FIRST_PAGE;
+	compaction->high = flat_read_meta(compaction->info->index).end - 1;
 	while (more)
 	{
 		vacuum_pause();
-		LockPage(compaction->info->index, HAMMING_METAPAGE, ExclusiveLock);
+		LockPage(compaction->info->index, FLAT_METAPAGE, ExclusiveLock);
 		more = move_some(compaction);
-		UnlockPage(compaction->info->index, HAMMING_METAPAGE, ExclusiveLock);
+		UnlockPage(compaction->info->index, FLAT_METAPAGE, ExclusiveLock);
 	}
 }
 
 static BlockNumber
-pages_for(const HammingLayout *layout, uint64 entries)
+pages_for(const FlatLayout *layout, uint64 entries)
 {
 	return entries == 0 ? 0 : (BlockNumber) ((entries - 1) / layout->capacity + 1);
 }
 
 void
-hamming_compact(IndexVacuumInfo *info, const HammingLayout *codes, const HammingLayout *nulls,
-				uint64 ncodes, uint64 nnulls)
+flat_compact(IndexVacuumInfo *info, const FlatLayout *codes, const FlatLayout *nulls, uint64 ncodes,
+			 uint64 nnulls, BlockNumber others)
 {
-	const BlockNumber pages = hamming_read_meta(info->index).end - HAMMING_FIRST_PAGE;
+	const BlockNumber pages = flat_read_meta(info->index).end - FLAT_FIRST_PAGE;
 	BlockNumber		  needed;
 	Compaction		  compaction = {.info = info, .codes = codes, .nulls = nulls};
 
 	/* codes whose length was not known a moment ago are too new to be moved */
 	if (ncodes > 0 && codes->capacity == 0)
 		return;
-	needed = pages_for(codes, ncodes) + pages_for(nulls, nnulls);
+	needed = pages_for(codes, ncodes) + pages_for(nulls, nnulls) + others;
 	if (pages <= needed || (pages - needed) < pages / WORTHWHILE_SHARE)
 		return;
 	run_stage(&compaction, codes);

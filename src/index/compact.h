@@ -5,10 +5,10 @@
 #ifndef UNIFDIAG_COMPACT_H
 #define UNIFDIAG_COMPACT_H
 
-#include "hamming.h"
+#include "flat.h"
 
-/* ncodes and nnulls are the index's entries */
-extern void hamming_compact(IndexVacuumInfo *info, const HammingLayout *codes,
-							const HammingLayout *nulls, uint64 ncodes, uint64 nnulls);
+/* ncodes and nnulls are the index's entries; other pages stay where they are */
+extern void flat_compact(IndexVacuumInfo *info, const FlatLayout *codes, const FlatLayout *nulls,
+						 uint64 ncodes, uint64 nnulls, BlockNumber others);
 
 #endif /* UNIFDIAG_COMPACT_H */

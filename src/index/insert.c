@@ -1,6 +1,6 @@
 /*
  * insert.c
- *		One more entry in a hamming index.
+ *		One more entry in a flat index.
  *
  * Writers must not wait for each other.  Each goes on filling the page that it used last; if that
  * is full, or locked by somebody else, it asks the free space map for another one, and if that is
@@ -13,18 +13,18 @@
 #include "storage/smgr.h"
 
 #include "../compat.h"
-#include "hamming.h"
+#include "flat.h"
 
 /* pages of the free space map that are tried before the index grows */
 #define MAX_TRIES 4
 
 typedef struct Insertion
 {
-	Relation			 index;
-	HammingLayout		 codes;
-	HammingLayout		 nulls;
-	const HammingLayout *layout; /* of the two, the entry's */
-	HammingEntry		 entry;
+	Relation		  index;
+	FlatLayout		  codes;
+	FlatLayout		  nulls;
+	const FlatLayout *layout; /* of the two, the entry's */
+	FlatEntry		  entry;
 } Insertion;
 
 typedef enum Outcome
@@ -32,28 +32,44 @@ typedef enum Outcome
 	ADDED,
 	FULL,
 	UNSUITABLE, /* locked by somebody else, or of the other kind */
-	OUTDATED	/* the index's codes do not have the length any more that we know */
+	OUTDATED	/* the index's codes are not any more what we know of them */
 } Outcome;
 
 /*
- * The length of the index's codes, or 0 if it is not known.  A backend remembers it.  What it
- * remembers is wrong only after VACUUM has found no more codes; then the next code starts a page,
- * and whoever starts one looks into the metapage.
+ * What the index's pages of codes look like; their capacity is 0 if the codes' length is not known.
+ * A backend remembers it.  What it remembers is wrong after VACUUM has found no more codes, or if
+ * there is another model; either way pages say so, and whoever starts one looks into the metapage.
  */
-static int
-code_length(Relation index)
+FlatLayout
+flat_codes(Relation index)
 {
-	HammingMemory *memory = hamming_memory(index, 0);
+	FlatMemory *memory = flat_memory(index, 0);
 
-	if (memory->nbits == 0)
-		memory->nbits = (int) hamming_read_meta(index).nbits;
-	return memory->nbits;
+	if (memory->codes.capacity == 0)
+	{
+		const FlatMeta meta = flat_read_meta(index);
+
+		memory->codes = flat_codes_layout(&meta);
+	}
+	return memory->codes;
 }
 
-static void
-forget_code_length(Relation index)
+void
+flat_forget_codes(Relation index)
 {
-	hamming_memory(index, 0)->nbits = 0;
+	flat_memory(index, 0)->codes.capacity = 0;
+}
+
+/* Whether the entry is one as the index, whose metapage says this, has it now. */
+static bool
+is_current(const FlatLayout *layout, const FlatMeta *meta)
+{
+	if (layout->kind == FLAT_NULLS)
+		return true;
+	if (meta->nbits == 0)
+		return layout->model == 0;
+	return meta->nbits == (uint32) layout->nbits && meta->dims == (uint32) layout->dims &&
+		   meta->model == layout->model;
 }
 
 /*
@@ -64,15 +80,14 @@ forget_code_length(Relation index)
 static Outcome
 start_page(const Insertion *insertion, Buffer buffer, bool behind_end)
 {
-	const HammingLayout *layout = insertion->layout;
-	Relation			 index = insertion->index;
-	const BlockNumber	 block = BufferGetBlockNumber(buffer);
-	Buffer		 meta_buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
-	HammingMeta *meta = hamming_checked_meta(index, BufferGetPage(meta_buffer));
-	const uint32 nbits = meta->nbits;
-	Outcome		 outcome = ADDED;
+	const FlatLayout *layout = insertion->layout;
+	Relation		  index = insertion->index;
+	const BlockNumber block = BufferGetBlockNumber(buffer);
+	Buffer			  meta_buffer = flat_read(index, FLAT_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
+	FlatMeta		 *meta = flat_checked_meta(index, BufferGetPage(meta_buffer));
+	Outcome			  outcome = ADDED;
 
-	if (layout->kind == HAMMING_CODES && nbits != 0 && nbits != (uint32) layout->nbits)
+	if (!is_current(layout, meta))
 		outcome = OUTDATED;
 	else if (!behind_end && block >= meta->end)
 		outcome = FULL; /* the map is out of date: pages there have to wait for their turn */
@@ -81,11 +96,14 @@ start_page(const Insertion *insertion, Buffer buffer, bool behind_end)
 		GenericXLogState *xlog = GenericXLogStart(index);
 		Page			  page = GenericXLogRegisterBuffer(xlog, buffer, GENERIC_XLOG_FULL_IMAGE);
 
-		meta = HammingPageGetMeta(GenericXLogRegisterBuffer(xlog, meta_buffer, 0));
-		hamming_page_init(page, layout);
-		hamming_page_add(page, layout, insertion->entry);
-		if (layout->kind == HAMMING_CODES)
+		meta = FlatPageGetMeta(GenericXLogRegisterBuffer(xlog, meta_buffer, 0));
+		flat_page_init(page, layout);
+		flat_page_add(page, layout, insertion->entry);
+		if (layout->kind == FLAT_CODES)
+		{
 			meta->nbits = layout->nbits;
+			meta->dims = layout->dims;
+		}
 		meta->end = Max(meta->end, block + 1);
 		meta->started = Max(meta->started, block + 1);
 		GenericXLogFinish(xlog);
@@ -94,29 +112,43 @@ start_page(const Insertion *insertion, Buffer buffer, bool behind_end)
 	return outcome;
 }
 
+/*
+ * A page has codes by another model than ours: either there is a new one that we do not know
+ * yet, or the page still waits for its codes by ours.
+ */
+static Outcome
+other_model(const Insertion *insertion)
+{
+	const FlatMeta meta = flat_read_meta(insertion->index);
+
+	return is_current(insertion->layout, &meta) ? UNSUITABLE : OUTDATED;
+}
+
 /* Puts the entry on a page that is locked exclusively, and releases it. */
 static Outcome
 add_to_page(const Insertion *insertion, Buffer buffer, bool behind_end)
 {
-	const HammingLayout	 *layout = insertion->layout;
-	const BlockNumber	  block = BufferGetBlockNumber(buffer);
-	const HammingContents contents = hamming_page_contents(
-		insertion->index, BufferGetPage(buffer), block, &insertion->codes, &insertion->nulls);
-	Outcome outcome = ADDED;
+	const FlatLayout  *layout = insertion->layout;
+	const BlockNumber  block = BufferGetBlockNumber(buffer);
+	const FlatContents contents = flat_page_contents(insertion->index, BufferGetPage(buffer), block,
+													 &insertion->codes, &insertion->nulls);
+	Outcome			   outcome = ADDED;
 
 	/* a page without entries may change its kind */
 	if (contents.count == 0)
 		outcome = start_page(insertion, buffer, behind_end);
-	else if (contents.layout == NULL && layout->kind == HAMMING_CODES)
+	else if (contents.is_model || (contents.layout == layout && contents.count >= layout->capacity))
+		outcome = FULL;
+	else if (contents.layout == NULL && layout->kind == FLAT_CODES)
 		outcome = OUTDATED;
 	else if (contents.layout != layout)
 		outcome = UNSUITABLE;
-	else if (contents.count >= layout->capacity)
-		outcome = FULL;
+	else if (contents.model != layout->model)
+		outcome = other_model(insertion);
 	else
-		hamming_log_and_add(insertion->index, buffer, layout, insertion->entry);
+		flat_log_and_add(insertion->index, buffer, layout, insertion->entry);
 	UnlockReleaseBuffer(buffer);
-	if (outcome == ADDED && layout->kind == HAMMING_CODES)
+	if (outcome == ADDED && layout->kind == FLAT_CODES)
 		RelationSetTargetBlock(insertion->index, block);
 	return outcome;
 }
@@ -124,7 +156,7 @@ add_to_page(const Insertion *insertion, Buffer buffer, bool behind_end)
 static Outcome
 try_page(const Insertion *insertion, BlockNumber block, bool behind_end)
 {
-	Buffer buffer = hamming_read(insertion->index, block, BUFFER_LOCK_UNLOCK, NULL);
+	Buffer buffer = flat_read(insertion->index, block, BUFFER_LOCK_UNLOCK, NULL);
 
 	if (ConditionalLockBuffer(buffer))
 		return add_to_page(insertion, buffer, behind_end);
@@ -137,16 +169,15 @@ static Outcome
 try_free_space(const Insertion *insertion)
 {
 	Relation	index = insertion->index;
-	const Size	size = insertion->layout->kind == HAMMING_NULLS
-						   ? HAMMING_ROOM_FOR_NULL
-						   : insertion->codes.nbytes + sizeof(ItemPointerData);
+	const Size	size = insertion->layout->kind == FLAT_NULLS ? FLAT_ROOM_FOR_NULL
+															 : flat_entry_bytes(&insertion->codes);
 	BlockNumber block = GetPageWithFreeSpace(index, size);
 	Outcome		outcome = FULL;
 
 	for (int tries = 0; tries < MAX_TRIES && block != InvalidBlockNumber; tries++)
 	{
 		/* the map is not logged: after a crash it may know pages that do not exist */
-		outcome = block > HAMMING_METAPAGE && block < RelationGetNumberOfBlocks(index)
+		outcome = block > FLAT_METAPAGE && block < RelationGetNumberOfBlocks(index)
 					  ? try_page(insertion, block, false)
 					  : FULL;
 		if (outcome == ADDED || outcome == OUTDATED)
@@ -162,7 +193,7 @@ static Outcome
 append_page(const Insertion *insertion)
 {
 	Relation	index = insertion->index;
-	BlockNumber block = hamming_read_meta(index).end;
+	BlockNumber block = flat_read_meta(index).end;
 	Outcome		outcome = FULL;
 
 	while (outcome != ADDED && outcome != OUTDATED)
@@ -181,10 +212,10 @@ append_page(const Insertion *insertion)
 	}
 	if (outcome == ADDED)
 	{
-		const HammingContents contents = {.layout = insertion->layout, .count = 1};
+		const FlatContents contents = {.layout = insertion->layout, .count = 1};
 
 		/* others may use the page, too, above all should we go away */
-		RecordPageWithFreeSpace(index, block - 1, hamming_page_room(contents));
+		RecordPageWithFreeSpace(index, block - 1, flat_page_room(contents));
 		FreeSpaceMapVacuumRange(index, block - 1, block);
 	}
 	return outcome;
@@ -196,7 +227,7 @@ add_entry(const Insertion *insertion)
 	const BlockNumber block = RelationGetTargetBlock(insertion->index);
 	Outcome			  outcome = FULL;
 
-	if (insertion->layout->kind == HAMMING_CODES && block != InvalidBlockNumber)
+	if (insertion->layout->kind == FLAT_CODES && block != InvalidBlockNumber)
 		outcome = try_page(insertion, block, false);
 	if (outcome != ADDED && outcome != OUTDATED)
 		outcome = try_free_space(insertion);
@@ -205,33 +236,24 @@ add_entry(const Insertion *insertion)
 	return outcome;
 }
 
+/*
+ * Adds an entry to an index whose pages of codes look like this.  Returns false if they do not any
+ * more: then the caller looks again.
+ */
 bool
-hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
-			   Relation heap pg_attribute_unused(), IndexUniqueCheck check pg_attribute_unused(),
-			   bool unchanged pg_attribute_unused(), IndexInfo *info pg_attribute_unused())
+flat_insert(Relation index, const FlatLayout *codes, FlatEntry entry)
 {
-	BitHashView code = {.nbits = 0, .bits = NULL};
-	Insertion	insertion = {.index = index, .nulls = hamming_layout(HAMMING_NULLS, 0)};
-	int			nbits;
+	Insertion insertion = {
+		.index = index,
+		.codes = *codes,
+		.nulls = flat_layout(FLAT_NULLS, 0),
+		.entry = entry,
+	};
+	bool added;
 
-	/* first, because fetching a value that is stored out of line reads catalogs */
-	if (!isnull[0])
-		code = DatumGetBitHashView(values[0]);
-	insertion.layout = isnull[0] ? &insertion.nulls : &insertion.codes;
-	insertion.entry.bits = code.bits;
-	insertion.entry.tid = *tid;
-	do
-	{
-		nbits = code_length(index);
-		if (!isnull[0] && nbits != code.nbits)
-		{
-			/* what we remember may be out of date */
-			forget_code_length(index);
-			nbits = code_length(index);
-			hamming_check_code(index, code, nbits, true);
-			nbits = code.nbits;
-		}
-		insertion.codes = hamming_layout(HAMMING_CODES, nbits);
-	} while (add_entry(&insertion) == OUTDATED);
-	return false;
+	insertion.layout = entry.bits == NULL ? &insertion.nulls : &insertion.codes;
+	added = add_entry(&insertion) == ADDED;
+	if (!added)
+		flat_forget_codes(index);
+	return added;
 }

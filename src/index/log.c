@@ -4,9 +4,9 @@
  *
  * Generic WAL copies a page, and compares all of it with the copy to find what has changed, which
  * is most of what an insertion costs.  Here it is known what changes, so we write the record
- * ourselves, in the form in which the server replays those of generic WAL: for a page, fragments one
- * after the other, each an offset and a length (OffsetNumber) and as many bytes.  That form is the
- * server's own business; a test compares records for each version, and with others than compat.h
+ * ourselves, in the form in which the server replays those of generic WAL: for a page, fragments
+ * one after the other, each an offset and a length (OffsetNumber) and as many bytes.  That form is
+ * the server's own business; a test compares records for each version, and with others than compat.h
  * names generic WAL is used as it is meant to be.
  */
 #include "postgres.h"
@@ -16,7 +16,7 @@
 #include "miscadmin.h"
 #include "storage/bufpage.h"
 
-#include "hamming.h"
+#include "flat.h"
 
 /*
  * Only pages with room for two entries get a second one, so that no code here is longer than half
@@ -40,32 +40,30 @@ add_fragment(Fragments *fragments, Page page, const void *changed, Size size)
 	fragments->size += (int) (sizeof(place) + size);
 }
 
-/* What hamming_page_add has just written to a page. */
+/* What flat_page_add has just written to a page. */
 static void
-find_fragments(Fragments *fragments, Page page, const HammingLayout *layout)
+find_fragments(Fragments *fragments, Page page, const FlatLayout *layout)
 {
-	const HammingHead *head = HammingPageGetHead(page);
-	const int		   entry = head->count - 1;
+	const FlatHead *head = FlatPageGetHead(page);
+	const int		entry = head->count - 1;
 
 	fragments->size = 0;
 	add_fragment(fragments, page, &((PageHeader) page)->pd_lower, sizeof(LocationIndex));
 	add_fragment(fragments, page, &head->count, sizeof(head->count));
 	for (int column = 0; column < layout->words; column++)
-		add_fragment(fragments, page, HammingPageGetWords(page, layout, column) + entry * 8, 8);
-	if (layout->rest > 0)
-		add_fragment(fragments, page, HammingPageGetRest(page, layout) + entry * layout->rest,
-					 layout->rest);
-	add_fragment(fragments, page, HammingPageGetTids(page, layout) + entry,
-				 sizeof(ItemPointerData));
+		add_fragment(fragments, page, FlatPageGetWords(page, layout, column) + entry * 8, 8);
+	if (layout->numbers != 0)
+		add_fragment(fragments, page, FlatPageGetNumbers(page, layout) + entry, sizeof(uint32));
+	add_fragment(fragments, page, FlatPageGetTids(page, layout) + entry, sizeof(ItemPointerData));
 }
 
 static void
-add_with_own_record(Relation index, Buffer buffer, const HammingLayout *layout, HammingEntry entry)
+add_with_own_record(Relation index, Buffer buffer, const FlatLayout *layout, FlatEntry entry)
 {
 	Page page = BufferGetPage(buffer);
 
 	START_CRIT_SECTION();
-	hamming_page_add(page, layout, entry);
+	flat_page_add(page, layout, entry);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(index))
 	{
@@ -83,12 +81,11 @@ add_with_own_record(Relation index, Buffer buffer, const HammingLayout *layout, 
 }
 
 static void
-add_with_generic_record(Relation index, Buffer buffer, const HammingLayout *layout,
-						HammingEntry entry)
+add_with_generic_record(Relation index, Buffer buffer, const FlatLayout *layout, FlatEntry entry)
 {
 	GenericXLogState *xlog = GenericXLogStart(index);
 
-	hamming_page_add(GenericXLogRegisterBuffer(xlog, buffer, 0), layout, entry);
+	flat_page_add(GenericXLogRegisterBuffer(xlog, buffer, 0), layout, entry);
 	GenericXLogFinish(xlog);
 }
 
@@ -97,9 +94,9 @@ add_with_generic_record(Relation index, Buffer buffer, const HammingLayout *layo
  * buffer exclusively.
  */
 void
-hamming_log_and_add(Relation index, Buffer buffer, const HammingLayout *layout, HammingEntry entry)
+flat_log_and_add(Relation index, Buffer buffer, const FlatLayout *layout, FlatEntry entry)
 {
-	if (hamming_private_interfaces)
+	if (flat_private_interfaces)
 		add_with_own_record(index, buffer, layout, entry);
 	else
 		add_with_generic_record(index, buffer, layout, entry);

@@ -15,7 +15,7 @@
 
 /* What depends on the codes' length.  Memory is the current context's. */
 void
-nearest_init(HammingNearest *nearest, int nbits)
+nearest_init(Nearest *nearest, int nbits)
 {
 	nearest->nbits = nbits;
 	nearest->counts = palloc(sizeof(int) * (nbits + 2));
@@ -23,7 +23,7 @@ nearest_init(HammingNearest *nearest, int nbits)
 
 /* The start of a pass that looks at distances up to the rank horizon, or of another attempt. */
 void
-nearest_start(HammingNearest *nearest, uint32 horizon)
+nearest_start(Nearest *nearest, uint32 horizon)
 {
 	nearest->found = 0;
 	nearest->bound = PG_UINT64_MAX;
@@ -74,7 +74,7 @@ select_smallest(uint64 *keys, int n, int count)
  * the largest TIDs.
  */
 void
-nearest_make_room(HammingNearest *nearest)
+nearest_make_room(Nearest *nearest)
 {
 	int left = 0;
 
@@ -104,7 +104,7 @@ nearest_make_room(HammingNearest *nearest)
  * each distance go; among them keys mostly are in order already, as rows are in the table.
  */
 void
-nearest_finish(HammingNearest *nearest)
+nearest_finish(Nearest *nearest)
 {
 	uint64 *sorted = nearest->spare;
 	int		total = 0;

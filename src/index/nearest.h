@@ -19,13 +19,13 @@ StaticAssertDecl(BITHASH_MAX_BITS < NULL_DISTANCE, "no distance is taken for NUL
 
 #define KEY_DISTANCE(key) ((uint32) ((key) >> 48))
 #define KEY_BLOCK(key) ((BlockNumber) ((key) >> 16))
-#define KEY_OFFSET(key) ((OffsetNumber) ((key) &0xFFFF))
+#define KEY_OFFSET(key) ((OffsetNumber) ((key) & 0xFFFF))
 
 /*
  * The rank of a distance is the distance itself, and for NULL the one behind the largest.
  * Keys are counted by rank, and so it is known at any time which are still of interest.
  */
-typedef struct HammingNearest
+typedef struct Nearest
 {
 	int		nbits; /* the largest distance */
 	int		keep;  /* keys that are wanted */
@@ -38,25 +38,25 @@ typedef struct HammingNearest
 	uint32	farthest; /* the last rank of interest */
 	int		closer;	  /* keys found that are before that */
 	int	   *counts;	  /* keys found at each rank up to that */
-} HammingNearest;
+} Nearest;
 
 /* the bytes it takes to keep so many keys: room for four times as many, twice */
 #define NEAREST_ROOM 4
 #define NEAREST_BYTES (2 * NEAREST_ROOM * sizeof(uint64))
 
-extern void nearest_init(HammingNearest *nearest, int nbits);
-extern void nearest_start(HammingNearest *nearest, uint32 horizon);
-extern void nearest_make_room(HammingNearest *nearest);
-extern void nearest_finish(HammingNearest *nearest);
+extern void nearest_init(Nearest *nearest, int nbits);
+extern void nearest_start(Nearest *nearest, uint32 horizon);
+extern void nearest_make_room(Nearest *nearest);
+extern void nearest_finish(Nearest *nearest);
 
 static inline uint32
-rank_of(const HammingNearest *nearest, uint32 distance)
+rank_of(const Nearest *nearest, uint32 distance)
 {
 	return distance == NULL_DISTANCE ? (uint32) nearest->nbits + 1 : distance;
 }
 
 static inline void
-nearest_count(HammingNearest *nearest, uint32 rank)
+nearest_count(Nearest *nearest, uint32 rank)
 {
 	nearest->counts[rank]++;
 	nearest->closer += rank < nearest->farthest;
@@ -77,7 +77,7 @@ nearest_key(uint32 distance, const ItemPointerData *tid)
  * not wanted.
  */
 static inline bool
-nearest_add(HammingNearest *nearest, uint64 key)
+nearest_add(Nearest *nearest, uint64 key)
 {
 	if (key <= nearest->last || key >= nearest->bound)
 		return false;

@@ -1,6 +1,6 @@
 /*
  * page.c
- *		Pages of a hamming index: where things are, and the checks that come before
+ *		Pages of a flat index: where things are, and the checks that come before
  *		anything on a page is believed.
  */
 #include "postgres.h"
@@ -8,67 +8,104 @@
 #include "storage/bufpage.h"
 
 #include "../compat.h"
-#include "hamming.h"
+#include "../vectors.h"
+#include "flat.h"
 
-/* The layout of one kind of page.  No code fits on any page before their length is known. */
-HammingLayout
-hamming_layout(HammingPageKind kind, int nbits)
+/* Where things are, if entries have codes of so many bits and so many bytes of numbers. */
+static FlatLayout
+make_layout(FlatPageKind kind, int nbits, int number_bytes)
 {
-	HammingLayout layout;
-	const int	  nbytes = kind == HAMMING_CODES ? BITHASH_BYTES(nbits) : 0;
-	const int	  room = BLCKSZ - HAMMING_ENTRIES - 1;
+	FlatLayout layout;
+	const int  nbytes = BITHASH_BYTES(nbits);
+	const int  words = (nbytes + 7) / 8;
 
+	memset(&layout, 0, sizeof(layout));
 	layout.kind = kind;
-	layout.nbits = kind == HAMMING_CODES ? nbits : 0;
+	layout.nbits = nbits;
 	layout.nbytes = nbytes;
-	layout.words = nbytes / 8;
-	layout.rest = nbytes % 8;
-	layout.capacity = room / (nbytes + (int) sizeof(ItemPointerData));
-	if (layout.words > 0 && layout.capacity % 8 <= layout.capacity / 28)
+	layout.words = words;
+	layout.capacity =
+		(BLCKSZ - FLAT_ENTRIES) / (8 * words + number_bytes + (int) sizeof(ItemPointerData));
+	if (words > 0 && layout.capacity % 8 <= layout.capacity / 28)
 		layout.capacity -= layout.capacity % 8;
-	if (kind == HAMMING_CODES && nbits == 0)
+	/* no code fits on any page before their length is known */
+	if (kind == FLAT_CODES && nbits == 0)
 		layout.capacity = 0;
-	layout.tids = (int) SHORTALIGN(HAMMING_ENTRIES + layout.capacity * nbytes);
+	layout.tids = FLAT_ENTRIES + layout.capacity * 8 * words;
+	if (number_bytes > 0)
+	{
+		layout.numbers = layout.tids;
+		layout.tids += layout.capacity * number_bytes;
+	}
 	return layout;
 }
 
-static void
-init_page(Page page, HammingPageKind kind, int nbits)
+/* The layout of one kind of page, whose codes are all that is known of a row. */
+FlatLayout
+flat_layout(FlatPageKind kind, int nbits)
 {
-	HammingHead *head;
+	return make_layout(kind, kind == FLAT_CODES ? nbits : 0, 0);
+}
+
+/* The layout of a page of codes that stand for vectors, with numbers beside them. */
+FlatLayout
+flat_sketch_layout(int nbits, int dims, uint32 model)
+{
+	FlatLayout layout = make_layout(FLAT_CODES, nbits, sizeof(uint32));
+
+	layout.dims = dims;
+	layout.model = model;
+	return layout;
+}
+
+/* The layout of the pages of codes as the metapage has it. */
+FlatLayout
+flat_codes_layout(const FlatMeta *meta)
+{
+	if (meta->numbers == 0)
+		return flat_layout(FLAT_CODES, (int) meta->nbits);
+	return flat_sketch_layout((int) meta->nbits, (int) meta->dims, meta->model);
+}
+
+static void
+init_page(Page page, FlatPageKind kind, int nbits)
+{
+	FlatHead *head;
 
 	PageInit(page, BLCKSZ, 0);
-	head = HammingPageGetHead(page);
+	head = FlatPageGetHead(page);
 	head->kind = kind;
 	head->nbits = nbits;
-	head->page_id = HAMMING_PAGE_ID;
-	((PageHeader) page)->pd_lower = HAMMING_ENTRIES;
+	head->page_id = FLAT_PAGE_ID;
+	((PageHeader) page)->pd_lower = FLAT_ENTRIES;
 }
 
 /* A page of entries, without any. */
 void
-hamming_page_init(Page page, const HammingLayout *layout)
+flat_page_init(Page page, const FlatLayout *layout)
 {
 	init_page(page, layout->kind, layout->nbits);
+	FlatPageGetHead(page)->dims = layout->dims;
+	FlatPageGetHead(page)->model = layout->model;
 }
 
-/* The metapage of an index without any other page. */
+/* The metapage of an index without any other page; of codes of so many bits, if not 0. */
 void
-hamming_meta_init(Page page, int nbits)
+flat_meta_init(Page page, int declared)
 {
-	HammingMeta *meta = HammingPageGetMeta(page);
+	FlatMeta *meta = FlatPageGetMeta(page);
 
-	init_page(page, HAMMING_META, 0);
-	meta->magic = HAMMING_MAGIC;
-	meta->version = HAMMING_VERSION;
-	meta->nbits = nbits;
-	meta->end = HAMMING_FIRST_PAGE;
+	init_page(page, FLAT_META, 0);
+	meta->magic = FLAT_MAGIC;
+	meta->version = FLAT_VERSION;
+	meta->nbits = meta->declared = declared;
+	meta->end = FLAT_FIRST_PAGE;
 	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
 }
 
 /* A block's buffer, pinned, and locked unless lock is BUFFER_LOCK_UNLOCK. */
 Buffer
-hamming_read(Relation index, BlockNumber block, int lock, BufferAccessStrategy how)
+flat_read(Relation index, BlockNumber block, int lock, BufferAccessStrategy how)
 {
 	Buffer buffer = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL, how);
 
@@ -78,7 +115,7 @@ hamming_read(Relation index, BlockNumber block, int lock, BufferAccessStrategy h
 }
 
 void
-hamming_corrupt(Relation index, BlockNumber block, const char *what)
+flat_corrupt(Relation index, BlockNumber block, const char *what)
 {
 	ereport(ERROR, errcode(ERRCODE_INDEX_CORRUPTED),
 			errmsg("index \"%s\" is corrupt in block %u: %s", RelationGetRelationName(index), block,
@@ -87,45 +124,63 @@ hamming_corrupt(Relation index, BlockNumber block, const char *what)
 }
 
 /* The head of a page that is not new, after checking that the page is ours. */
-static HammingHead *
+static FlatHead *
 checked_head(Relation index, Page page, BlockNumber block)
 {
-	if (((PageHeader) page)->pd_special != BLCKSZ ||
-		HammingPageGetHead(page)->page_id != HAMMING_PAGE_ID)
-		hamming_corrupt(index, block, "it is not a page of a hamming index");
-	return HammingPageGetHead(page);
+	if (((PageHeader) page)->pd_special != BLCKSZ || FlatPageGetHead(page)->page_id != FLAT_PAGE_ID)
+		flat_corrupt(index, block, "it is not a page of such an index");
+	return FlatPageGetHead(page);
 }
 
 /* What the metapage, which the caller has locked, says, after checking that it is one. */
-HammingMeta *
-hamming_checked_meta(Relation index, Page page)
+FlatMeta *
+flat_checked_meta(Relation index, Page page)
 {
-	HammingMeta *meta = HammingPageGetMeta(page);
+	FlatMeta *meta = FlatPageGetMeta(page);
 
-	if (PageIsNew(page) || checked_head(index, page, HAMMING_METAPAGE)->kind != HAMMING_META)
-		hamming_corrupt(index, HAMMING_METAPAGE, "it is not a metapage");
-	if (meta->magic != HAMMING_MAGIC)
-		hamming_corrupt(index, HAMMING_METAPAGE, "the metapage has a wrong magic number");
-	if (meta->version != HAMMING_VERSION)
+	if (PageIsNew(page) || checked_head(index, page, FLAT_METAPAGE)->kind != FLAT_META)
+		flat_corrupt(index, FLAT_METAPAGE, "it is not a metapage");
+	if (meta->magic != FLAT_MAGIC)
+		flat_corrupt(index, FLAT_METAPAGE, "the metapage has a wrong magic number");
+	if (meta->version != FLAT_VERSION)
 		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("index \"%s\" has format version %u, and this library knows version %u",
-					   RelationGetRelationName(index), meta->version, HAMMING_VERSION),
+					   RelationGetRelationName(index), meta->version, FLAT_VERSION),
 				errhint("Please REINDEX it."));
-	if (meta->nbits > BITHASH_MAX_BITS)
-		hamming_corrupt(index, HAMMING_METAPAGE, "the metapage has an impossible code length");
-	if (meta->end < HAMMING_FIRST_PAGE || meta->end > RelationGetNumberOfBlocks(index))
-		hamming_corrupt(index, HAMMING_METAPAGE, "the index does not end within its file");
+	if (meta->nbits > BITHASH_MAX_BITS || meta->declared > BITHASH_MAX_BITS)
+		flat_corrupt(index, FLAT_METAPAGE, "the metapage has an impossible code length");
+	if (meta->numbers != 0 && meta->numbers != sizeof(uint32))
+		flat_corrupt(index, FLAT_METAPAGE, "the metapage has an impossible size of numbers");
+	if (meta->dims > VECTOR_MAX_DIMS || (meta->dims != 0 && meta->numbers == 0))
+		flat_corrupt(index, FLAT_METAPAGE, "the metapage has an impossible number of dimensions");
+	if (meta->end < FLAT_FIRST_PAGE || meta->end > RelationGetNumberOfBlocks(index))
+		flat_corrupt(index, FLAT_METAPAGE, "the index does not end within its file");
 	return meta;
 }
 
-HammingMeta
-hamming_read_meta(Relation index)
+FlatMeta
+flat_read_meta(Relation index)
 {
-	Buffer			  buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_SHARE, NULL);
-	const HammingMeta meta = *hamming_checked_meta(index, BufferGetPage(buffer));
+	Buffer		   buffer = flat_read(index, FLAT_METAPAGE, BUFFER_LOCK_SHARE, NULL);
+	const FlatMeta meta = *flat_checked_meta(index, BufferGetPage(buffer));
 
 	UnlockReleaseBuffer(buffer);
 	return meta;
+}
+
+/*
+ * Whether a page of a model is in use: by searches, or because somebody is about to introduce it.
+ * He notes that in the metapage before he writes the first of its pages.
+ */
+static bool
+model_is_in_use(Relation index, uint32 model, const FlatLayout *codes)
+{
+	FlatMeta meta;
+
+	if (model == codes->model)
+		return true;
+	meta = flat_read_meta(index);
+	return model != 0 && (model == meta.model || model == meta.learning);
 }
 
 /*
@@ -135,110 +190,135 @@ hamming_read_meta(Relation index)
  * The caller has read the codes' length from the metapage some time ago.  If VACUUM has found no
  * more codes since, others may have come that are of no interest to the caller, and of any length.
  */
-HammingContents
-hamming_page_contents(Relation index, Page page, BlockNumber block, const HammingLayout *codes,
-					  const HammingLayout *nulls)
+FlatContents
+flat_page_contents(Relation index, Page page, BlockNumber block, const FlatLayout *codes,
+				   const FlatLayout *nulls)
 {
-	HammingContents		 contents = {.layout = NULL, .count = 0};
-	const HammingLayout *layout;
-	const HammingHead	*head;
+	FlatContents	  contents = {.layout = NULL, .count = 0, .model = 0, .is_model = false};
+	const FlatLayout *layout;
+	const FlatHead	 *head;
 
 	if (PageIsNew(page))
 		return contents;
 	head = checked_head(index, page, block);
-	if (head->kind != HAMMING_CODES && head->kind != HAMMING_NULLS)
-		hamming_corrupt(index, block, "it is not a page of entries");
+	if (head->kind == FLAT_MODEL && codes->numbers != 0)
+	{
+		contents.is_model = model_is_in_use(index, head->model, codes);
+		contents.count = contents.is_model ? head->count : 0;
+		return contents;
+	}
+	if (head->kind != FLAT_CODES && head->kind != FLAT_NULLS)
+		flat_corrupt(index, block, "it is not a page of entries");
 	contents.count = head->count;
+	contents.model = head->model;
 	if (head->count == 0)
 		return contents;
-	layout = head->kind == HAMMING_CODES ? codes : nulls;
-	if (head->nbits != layout->nbits)
+	layout = head->kind == FLAT_CODES ? codes : nulls;
+	if (head->nbits != layout->nbits || head->dims != layout->dims)
 	{
-		if (layout == nulls || hamming_read_meta(index).nbits == (uint32) layout->nbits)
-			hamming_corrupt(index, block, "its codes are not as long as those of the index");
+		const FlatMeta meta = flat_read_meta(index);
+
+		if (layout == nulls ||
+			(meta.nbits == (uint32) layout->nbits && meta.dims == (uint32) layout->dims))
+			flat_corrupt(index, block, "its codes are not as long as those of the index");
 		return contents;
 	}
 	if (head->count > layout->capacity)
-		hamming_corrupt(index, block, "it has more entries than there is room for");
+		flat_corrupt(index, block, "it has more entries than there is room for");
 	if (((PageHeader) page)->pd_lower != layout->tids + head->count * sizeof(ItemPointerData))
-		hamming_corrupt(index, block, "its entries do not end where its header says");
+		flat_corrupt(index, block, "its entries do not end where its header says");
 	contents.layout = layout;
 	return contents;
 }
 
 /* Sets the number of entries; behind them all is zero, if there was anything. */
 void
-hamming_page_set_count(Page page, const HammingLayout *layout, int count)
+flat_page_set_count(Page page, const FlatLayout *layout, int count)
 {
-	HammingHead *head = HammingPageGetHead(page);
-	const int	 gone = head->count - count;
+	FlatHead *head = FlatPageGetHead(page);
+	const int gone = head->count - count;
 
 	if (gone > 0)
 	{
 		for (int column = 0; column < layout->words; column++)
-			memset(HammingPageGetWords(page, layout, column) + count * 8, 0, gone * 8);
-		memset(HammingPageGetRest(page, layout) + count * layout->rest, 0, gone * layout->rest);
-		memset(HammingPageGetTids(page, layout) + count, 0, gone * sizeof(ItemPointerData));
+			memset(FlatPageGetWords(page, layout, column) + count * 8, 0, gone * 8);
+		if (layout->numbers != 0)
+			memset(FlatPageGetNumbers(page, layout) + count, 0, gone * sizeof(uint32));
+		memset(FlatPageGetTids(page, layout) + count, 0, gone * sizeof(ItemPointerData));
 	}
 	head->count = count;
 	((PageHeader) page)->pd_lower = layout->tids + count * (int) sizeof(ItemPointerData);
 }
 
+/* The bytes of a code that are in one of its words. */
+static inline int
+bytes_in_column(const FlatLayout *layout, int column)
+{
+	return Min(layout->nbytes - 8 * column, 8);
+}
+
+/* Writes an entry's code and numbers. */
+void
+flat_page_set_code(Page page, const FlatLayout *layout, int entry, const uint8 *bits,
+				   uint32 numbers)
+{
+	for (int column = 0; column < layout->words; column++)
+		memcpy(FlatPageGetWords(page, layout, column) + entry * 8, bits + column * 8,
+			   bytes_in_column(layout, column));
+	if (layout->numbers != 0)
+		FlatPageGetNumbers(page, layout)[entry] = numbers;
+}
+
 /* Adds an entry to a page that has room for it. */
 void
-hamming_page_add(Page page, const HammingLayout *layout, HammingEntry entry)
+flat_page_add(Page page, const FlatLayout *layout, FlatEntry entry)
 {
-	HammingHead *head = HammingPageGetHead(page);
-	const int	 count = head->count++;
+	FlatHead *head = FlatPageGetHead(page);
+	const int count = head->count++;
 
 	Assert(head->kind == layout->kind && count < layout->capacity);
-	for (int column = 0; column < layout->words; column++)
-		memcpy(HammingPageGetWords(page, layout, column) + count * 8, entry.bits + column * 8, 8);
-	if (layout->rest > 0)
-		memcpy(HammingPageGetRest(page, layout) + count * layout->rest,
-			   entry.bits + layout->words * 8, layout->rest);
-	HammingPageGetTids(page, layout)[count] = entry.tid;
+	flat_page_set_code(page, layout, count, entry.bits, entry.numbers);
+	FlatPageGetTids(page, layout)[count] = entry.tid;
 	((PageHeader) page)->pd_lower = layout->tids + (count + 1) * (int) sizeof(ItemPointerData);
 }
 
 /* Copies an entry over another place, on the same page or on another. */
 void
-hamming_page_copy(Page from, int source, Page to, int target, const HammingLayout *layout)
+flat_page_copy(Page from, int source, Page to, int target, const FlatLayout *layout)
 {
 	for (int column = 0; column < layout->words; column++)
-		memcpy(HammingPageGetWords(to, layout, column) + target * 8,
-			   HammingPageGetWords(from, layout, column) + source * 8, 8);
-	memcpy(HammingPageGetRest(to, layout) + target * layout->rest,
-		   HammingPageGetRest(from, layout) + source * layout->rest, layout->rest);
-	HammingPageGetTids(to, layout)[target] = HammingPageGetTids(from, layout)[source];
+		memcpy(FlatPageGetWords(to, layout, column) + target * 8,
+			   FlatPageGetWords(from, layout, column) + source * 8, 8);
+	if (layout->numbers != 0)
+		FlatPageGetNumbers(to, layout)[target] = FlatPageGetNumbers(from, layout)[source];
+	FlatPageGetTids(to, layout)[target] = FlatPageGetTids(from, layout)[source];
 }
 
 /* The code of an entry, as the bytes of its bithash. */
 void
-hamming_page_get_code(Page page, const HammingLayout *layout, int entry, uint8 *bits)
+flat_page_get_code(Page page, const FlatLayout *layout, int entry, uint8 *bits)
 {
 	for (int column = 0; column < layout->words; column++)
-		memcpy(bits + column * 8, HammingPageGetWords(page, layout, column) + entry * 8, 8);
-	memcpy(bits + layout->words * 8, HammingPageGetRest(page, layout) + entry * layout->rest,
-		   layout->rest);
+		memcpy(bits + column * 8, FlatPageGetWords(page, layout, column) + entry * 8,
+			   bytes_in_column(layout, column));
 }
 
 /*
  * What the free space map should know of a page, in bytes.  Only pages that take NULLs have
- * HAMMING_ROOM_FOR_NULL: those of NULLs with room left, and those without any entry, which take
+ * FLAT_ROOM_FOR_NULL: those of NULLs with room left, and those without any entry, which take
  * either kind.
  */
 Size
-hamming_page_room(HammingContents contents)
+flat_page_room(FlatContents contents)
 {
-	const HammingLayout *layout = contents.layout;
+	const FlatLayout *layout = contents.layout;
 
 	if (contents.count == 0)
-		return HAMMING_ROOM_FOR_NULL;
+		return FLAT_ROOM_FOR_NULL;
 	if (layout == NULL || contents.count >= layout->capacity)
 		return 0;
-	if (layout->kind == HAMMING_NULLS)
-		return HAMMING_ROOM_FOR_NULL;
-	return Min((layout->capacity - contents.count) * (layout->nbytes + sizeof(ItemPointerData)),
-			   HAMMING_MOST_ROOM_FOR_CODES);
+	if (layout->kind == FLAT_NULLS)
+		return FLAT_ROOM_FOR_NULL;
+	return Min((layout->capacity - contents.count) * flat_entry_bytes(layout),
+			   FLAT_MOST_ROOM_FOR_CODES);
 }

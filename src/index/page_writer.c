@@ -55,7 +55,7 @@ page_writer_finish(PageWriter *writer)
 #define PAGES_AT_A_TIME 32
 
 /* pages that the caller may have at a time */
-#define PAGES_OUTSIDE 2
+#define PAGES_OUTSIDE 3
 
 /* what the server wants pages to be aligned to that it writes, from some version on */
 #define PAGE_ALIGNMENT 4096

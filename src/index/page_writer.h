@@ -14,7 +14,7 @@ typedef struct PageWriter PageWriter;
 /* memory is the current context's */
 extern PageWriter *page_writer_start(Relation index);
 
-/* a page to be filled; at most two at a time */
+/* a page to be filled; at most three at a time */
 extern Page page_writer_new(PageWriter *writer);
 
 /* writes such a page, which then belongs to the writer: some time, and at the latest at the end */

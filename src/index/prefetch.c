@@ -12,12 +12,13 @@
 #include "storage/bufpage.h"
 
 #include "../compat.h"
+#include "nearest.h"
 #include "prefetch.h"
 
 #define MAX_BATCH 16
 
 void
-prefetch_start(HammingPrefetch *prefetch, Relation table)
+prefetch_start(Prefetch *prefetch, Relation table)
 {
 	memset(prefetch, 0, sizeof(*prefetch));
 	/* of other kinds of tables it is not known where their rows are */
@@ -40,15 +41,12 @@ prefetch_row(Relation table, BlockNumber block, OffsetNumber offset)
 }
 
 void
-prefetch_rows(HammingPrefetch *prefetch, Relation table, const HammingSearch *search)
+prefetch_rows(Prefetch *prefetch, Relation table, const uint64 *keys, int known)
 {
 	if (!prefetch->enabled)
 		return;
 	if (prefetch->until_next == 0)
 	{
-		int			  known;
-		const uint64 *keys = hamming_search_peek(search, &known);
-
 		/* few at first, since the executor may want few rows */
 		prefetch->batch = Min(Max(prefetch->batch * 2, 1), MAX_BATCH);
 		for (; prefetch->done < Min(2 * prefetch->batch, known); prefetch->done++)

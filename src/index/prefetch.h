@@ -5,19 +5,19 @@
 #ifndef UNIFDIAG_PREFETCH_H
 #define UNIFDIAG_PREFETCH_H
 
-#include "search.h"
+#include "utils/rel.h"
 
-typedef struct HammingPrefetch
+typedef struct Prefetch
 {
 	bool enabled;
 	int	 batch;		 /* rows that are prefetched together */
 	int	 until_next; /* rows that are returned before the next batch is prefetched */
 	int	 done;		 /* rows, from the next one on, that have been prefetched */
-} HammingPrefetch;
+} Prefetch;
 
-extern void prefetch_start(HammingPrefetch *prefetch, Relation table);
+extern void prefetch_start(Prefetch *prefetch, Relation table);
 
-/* prefetches the rows that come after the one that was returned last */
-extern void prefetch_rows(HammingPrefetch *prefetch, Relation table, const HammingSearch *search);
+/* prefetches rows by the keys (nearest.h) that come after the one that was returned last */
+extern void prefetch_rows(Prefetch *prefetch, Relation table, const uint64 *keys, int known);
 
 #endif /* UNIFDIAG_PREFETCH_H */

@@ -16,33 +16,57 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "../code/kernels.h"
 #include "../compat.h"
-#include "search.h"
+#include "visit.h"
+
+bool flat_private_interfaces = PRIVATE_INTERFACES_TESTED;
+
+static bool
+check_private_interfaces(bool *setting, void **extra pg_attribute_unused(),
+						 GucSource source pg_attribute_unused())
+{
+	if (*setting && !PRIVATE_INTERFACES_TESTED)
+	{
+		GUC_check_errdetail("They were not tested with this version of PostgreSQL.");
+		return false;
+	}
+	return true;
+}
+
+/* Defines the setting by which tests try both ways; answers are the same. */
+void
+flat_init(void)
+{
+	DefineCustomBoolVariable(
+		"unifdiag.private_interfaces", "Whether an index uses private interfaces of the server.",
+		"For tests: answers are the same.", &flat_private_interfaces, PRIVATE_INTERFACES_TESTED,
+		PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, check_private_interfaces, NULL, NULL);
+}
 
 /*
  * What a backend remembers of an index, with room for the buffers of so many blocks.  The server
  * frees it whenever it reads catalogs and learns that the index may have changed.  So nobody keeps
  * the pointer across a call of which it is not known that it does not.
  */
-HammingMemory *
-hamming_memory(Relation index, BlockNumber blocks)
+FlatMemory *
+flat_memory(Relation index, BlockNumber blocks)
 {
-	HammingMemory *memory = index->rd_amcache;
+	FlatMemory *memory = index->rd_amcache;
 
 	if (memory == NULL || memory->blocks < blocks)
 	{
-		HammingMemory *larger = MemoryContextAllocExtended(
-			index->rd_indexcxt, offsetof(HammingMemory, buffers) + (Size) blocks * sizeof(Buffer),
+		FlatMemory *larger = MemoryContextAllocExtended(
+			index->rd_indexcxt, offsetof(FlatMemory, buffers) + (Size) blocks * sizeof(Buffer),
 			MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
 		if (memory != NULL)
 		{
-			memcpy(larger, memory,
-				   offsetof(HammingMemory, buffers) + memory->blocks * sizeof(Buffer));
+			memcpy(larger, memory, offsetof(FlatMemory, buffers) + memory->blocks * sizeof(Buffer));
 			pfree(memory);
 		}
 		larger->blocks = blocks;
@@ -53,7 +77,7 @@ hamming_memory(Relation index, BlockNumber blocks)
 
 /* The buffer where a block most likely is, if there is such a block and it was found before. */
 static Buffer
-buffer_of(const HammingMemory *memory, BlockNumber block, BlockNumber blocks)
+buffer_of(const FlatMemory *memory, BlockNumber block, BlockNumber blocks)
 {
 	return block < blocks ? Max(memory->buffers[block], InvalidBuffer) : InvalidBuffer;
 }
@@ -64,7 +88,7 @@ buffer_of(const HammingMemory *memory, BlockNumber block, BlockNumber blocks)
  * gcc drops a prefetch from a function otherwise.
  */
 static inline __attribute__((always_inline)) HammingUpcoming
-upcoming_pages(const HammingMemory *memory, Page page, BlockNumber block, BlockNumber step,
+upcoming_pages(const FlatMemory *memory, Page page, BlockNumber block, BlockNumber step,
 			   BlockNumber blocks)
 {
 	const Buffer	next = buffer_of(memory, block + step, blocks);
@@ -93,7 +117,7 @@ typedef struct LookUps
 } LookUps;
 
 static LookUps
-next_look_ups(HammingMemory *memory, BlockNumber blocks)
+next_look_ups(FlatMemory *memory, BlockNumber blocks)
 {
 	const TimestampTz now = GetCurrentTimestamp();
 	const TimestampTz since = now - memory->looked_up;
@@ -115,14 +139,14 @@ next_look_ups(HammingMemory *memory, BlockNumber blocks)
 
 /* A block's buffer, pinned and share-locked. */
 static Buffer
-read_block(Relation index, BlockNumber block, HammingMemory *memory, bool look_up)
+read_block(Relation index, BlockNumber block, FlatMemory *memory, bool look_up)
 {
 	Buffer buffer = memory->buffers[block];
 
 	if (!BufferIsValid(buffer) || look_up ||
 		!ReadRecentBuffer(relation_locator(index), MAIN_FORKNUM, block, buffer))
 	{
-		buffer = hamming_read(index, block, BUFFER_LOCK_UNLOCK, NULL);
+		buffer = flat_read(index, block, BUFFER_LOCK_UNLOCK, NULL);
 		memory->buffers[block] = buffer;
 	}
 	else
@@ -139,22 +163,22 @@ read_block(Relation index, BlockNumber block, HammingMemory *memory, bool look_u
  * count_use, some of them count as used.
  */
 void
-hamming_visit_recent(Relation index, BlockNumber end, BlockNumber step, bool count_use,
-					 HammingPageVisitor visit, void *state)
+flat_visit_recent(Relation index, BlockNumber end, BlockNumber step, bool count_use,
+				  FlatPageVisitor visit, void *state)
 {
 	LookUps due = {0, 0};
 
 	if (count_use)
-		due = next_look_ups(hamming_memory(index, end), end);
-	for (BlockNumber block = HAMMING_FIRST_PAGE; block < end; block += step)
+		due = next_look_ups(flat_memory(index, end), end);
+	for (BlockNumber block = FLAT_FIRST_PAGE; block < end; block += step)
 	{
-		HammingMemory *memory;
-		Buffer		   buffer;
-		Page		   page;
+		FlatMemory *memory;
+		Buffer		buffer;
+		Page		page;
 
 		CHECK_FOR_INTERRUPTS();
 		/* again for each page: the visitor may read catalogs */
-		memory = hamming_memory(index, end);
+		memory = flat_memory(index, end);
 		buffer = read_block(index, block, memory, block >= due.first && block < due.end);
 		page = BufferGetPage(buffer);
 		visit(state, page, block, upcoming_pages(memory, page, block, step, end));

@@ -13,7 +13,7 @@
 
 #include "../compat.h"
 #include "compact.h"
-#include "hamming.h"
+#include "flat.h"
 #include "page_stream.h"
 
 /* The positions of dead rows' entries among a page's TIDs, and how many there are. */
@@ -35,16 +35,16 @@ find_dead(const ItemPointerData *tids, int count, IndexBulkDeleteCallback callba
 
 /* Removes entries: the page's last ones take their places, from the last on. */
 static void
-remove_entries(Relation index, Buffer buffer, const HammingLayout *layout, const uint16 *dead,
+remove_entries(Relation index, Buffer buffer, const FlatLayout *layout, const uint16 *dead,
 			   int ndead)
 {
 	GenericXLogState *xlog = GenericXLogStart(index);
 	Page			  page = GenericXLogRegisterBuffer(xlog, buffer, 0);
-	int				  count = HammingPageGetHead(page)->count;
+	int				  count = FlatPageGetHead(page)->count;
 
 	for (int i = ndead - 1; i >= 0; i--)
-		hamming_page_copy(page, --count, page, dead[i], layout);
-	hamming_page_set_count(page, layout, count);
+		flat_page_copy(page, --count, page, dead[i], layout);
+	flat_page_set_count(page, layout, count);
 	GenericXLogFinish(xlog);
 }
 
@@ -53,20 +53,19 @@ remove_entries(Relation index, Buffer buffer, const HammingLayout *layout, const
  * we move them, while others may be added behind them.
  */
 static void
-vacuum_page(IndexVacuumInfo *info, Buffer buffer, const HammingLayout *codes,
-			const HammingLayout *nulls, IndexBulkDeleteResult *stats,
-			IndexBulkDeleteCallback callback, void *state)
+vacuum_page(IndexVacuumInfo *info, Buffer buffer, const FlatLayout *codes, const FlatLayout *nulls,
+			IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback, void *state)
 {
 	ItemPointerData tids[BLCKSZ / sizeof(ItemPointerData)];
 	uint16			dead[BLCKSZ / sizeof(ItemPointerData)];
 	Page			page = BufferGetPage(buffer);
-	HammingContents contents;
+	FlatContents	contents;
 	int				ndead = 0;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	contents = hamming_page_contents(info->index, page, BufferGetBlockNumber(buffer), codes, nulls);
+	contents = flat_page_contents(info->index, page, BufferGetBlockNumber(buffer), codes, nulls);
 	if (contents.layout != NULL)
-		memcpy(tids, HammingPageGetTids(page, contents.layout),
+		memcpy(tids, FlatPageGetTids(page, contents.layout),
 			   contents.count * sizeof(ItemPointerData));
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
@@ -82,15 +81,15 @@ vacuum_page(IndexVacuumInfo *info, Buffer buffer, const HammingLayout *codes,
 }
 
 IndexBulkDeleteResult *
-hamming_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
-					IndexBulkDeleteCallback callback, void *state)
+flat_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+				 IndexBulkDeleteCallback callback, void *state)
 {
 	/* pages that come later hold only rows that are not dead yet */
-	const HammingMeta	meta = hamming_read_meta(info->index);
-	const HammingLayout codes = hamming_layout(HAMMING_CODES, (int) meta.nbits);
-	const HammingLayout nulls = hamming_layout(HAMMING_NULLS, 0);
-	PageStream		   *stream =
-		page_stream_start(info->index, HAMMING_FIRST_PAGE, meta.end, 1, true, info->strategy);
+	const FlatMeta	 meta = flat_read_meta(info->index);
+	const FlatLayout codes = flat_codes_layout(&meta);
+	const FlatLayout nulls = flat_layout(FLAT_NULLS, 0);
+	PageStream		*stream =
+		page_stream_start(info->index, FLAT_FIRST_PAGE, meta.end, 1, true, info->strategy);
 	Buffer buffer;
 
 	if (stats == NULL)
@@ -108,29 +107,33 @@ hamming_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 /* What all pages hold, which is told to the free space map along the way. */
 typedef struct Survey
 {
-	uint64 codes;
-	uint64 nulls;
+	uint64		codes;
+	uint64		nulls;
+	BlockNumber model_pages;
 } Survey;
 
 static Survey
-survey_pages(IndexVacuumInfo *info, BlockNumber end, const HammingLayout *codes,
-			 const HammingLayout *nulls)
+survey_pages(IndexVacuumInfo *info, BlockNumber end, const FlatLayout *codes,
+			 const FlatLayout *nulls)
 {
 	Survey		survey = {0};
 	PageStream *stream =
-		page_stream_start(info->index, HAMMING_FIRST_PAGE, end, 1, true, info->strategy);
+		page_stream_start(info->index, FLAT_FIRST_PAGE, end, 1, true, info->strategy);
 	Buffer buffer;
 
 	while ((buffer = page_stream_next(stream)) != InvalidBuffer)
 	{
 		const BlockNumber block = BufferGetBlockNumber(buffer);
-		HammingContents	  contents;
+		FlatContents	  contents;
 
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		contents = hamming_page_contents(info->index, BufferGetPage(buffer), block, codes, nulls);
+		contents = flat_page_contents(info->index, BufferGetPage(buffer), block, codes, nulls);
 		UnlockReleaseBuffer(buffer);
-		RecordPageWithFreeSpace(info->index, block, hamming_page_room(contents));
-		*(contents.layout == nulls ? &survey.nulls : &survey.codes) += contents.count;
+		RecordPageWithFreeSpace(info->index, block, flat_page_room(contents));
+		if (contents.is_model)
+			survey.model_pages++;
+		else
+			*(contents.layout == nulls ? &survey.nulls : &survey.codes) += contents.count;
 		vacuum_pause();
 	}
 	page_stream_end(stream);
@@ -141,13 +144,13 @@ survey_pages(IndexVacuumInfo *info, BlockNumber end, const HammingLayout *codes,
 static void
 watch_starts(Relation index)
 {
-	Buffer buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
+	Buffer buffer = flat_read(index, FLAT_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
 
-	if (hamming_checked_meta(index, BufferGetPage(buffer))->started != 0)
+	if (flat_checked_meta(index, BufferGetPage(buffer))->started != 0)
 	{
 		GenericXLogState *xlog = GenericXLogStart(index);
 
-		HammingPageGetMeta(GenericXLogRegisterBuffer(xlog, buffer, 0))->started = 0;
+		FlatPageGetMeta(GenericXLogRegisterBuffer(xlog, buffer, 0))->started = 0;
 		GenericXLogFinish(xlog);
 	}
 	UnlockReleaseBuffer(buffer);
@@ -155,17 +158,17 @@ watch_starts(Relation index)
 
 /* The block behind the last page that has entries. */
 static BlockNumber
-find_end(IndexVacuumInfo *info, BlockNumber end, const HammingLayout *codes,
-		 const HammingLayout *nulls)
+find_end(IndexVacuumInfo *info, BlockNumber end, const FlatLayout *codes, const FlatLayout *nulls)
 {
 	bool empty = true;
 
-	while (end > HAMMING_FIRST_PAGE && empty)
+	while (end > FLAT_FIRST_PAGE && empty)
 	{
-		Buffer buffer = hamming_read(info->index, end - 1, BUFFER_LOCK_SHARE, info->strategy);
+		Buffer buffer = flat_read(info->index, end - 1, BUFFER_LOCK_SHARE, info->strategy);
 
-		empty = hamming_page_contents(info->index, BufferGetPage(buffer), end - 1, codes, nulls)
-					.count == 0;
+		empty =
+			flat_page_contents(info->index, BufferGetPage(buffer), end - 1, codes, nulls).count ==
+			0;
 		UnlockReleaseBuffer(buffer);
 		end -= empty;
 	}
@@ -174,27 +177,30 @@ find_end(IndexVacuumInfo *info, BlockNumber end, const HammingLayout *codes,
 
 /*
  * Notes in the metapage what was found: how many entries there are, where the last of them is, and,
- * if there are no codes, that they may have any length again.  What has been started since we began
- * to look stays within the index.  Pages behind its end are not offered for entries: they are
- * used, one after the other, when others are full.
+ * if there are no codes, that they may have any length again, and that there is no model.  What has
+ * been started since we began to look stays within the index.  Pages behind its end are not offered
+ * for entries: they are used, one after the other, when others are full.
  */
 static void
 note_survey(Relation index, const Survey *survey, BlockNumber end)
 {
-	Buffer			  buffer = hamming_read(index, HAMMING_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
-	const HammingMeta before = *hamming_checked_meta(index, BufferGetPage(buffer));
-	HammingMeta		  after = before;
+	Buffer		   buffer = flat_read(index, FLAT_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
+	const FlatMeta before = *flat_checked_meta(index, BufferGetPage(buffer));
+	FlatMeta	   after = before;
 
 	after.codes = survey->codes;
 	after.nulls = survey->nulls;
 	after.end = Max(end, before.started);
-	if (survey->codes == 0 && before.started == 0)
-		after.nbits = hamming_declared_bits(index);
-	if (memcmp(&before, &after, sizeof(HammingMeta)) != 0)
+	if (survey->codes == 0 && before.started == 0 && before.learning == 0)
+	{
+		after.nbits = before.declared;
+		after.dims = after.model = 0;
+	}
+	if (memcmp(&before, &after, sizeof(FlatMeta)) != 0)
 	{
 		GenericXLogState *xlog = GenericXLogStart(index);
 
-		*HammingPageGetMeta(GenericXLogRegisterBuffer(xlog, buffer, 0)) = after;
+		*FlatPageGetMeta(GenericXLogRegisterBuffer(xlog, buffer, 0)) = after;
 		GenericXLogFinish(xlog);
 	}
 	UnlockReleaseBuffer(buffer);
@@ -203,24 +209,24 @@ note_survey(Relation index, const Survey *survey, BlockNumber end)
 }
 
 IndexBulkDeleteResult *
-hamming_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+flat_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
-	Relation	  index = info->index;
-	HammingMeta	  meta;
-	HammingLayout codes;
-	HammingLayout nulls;
-	Survey		  survey;
-	BlockNumber	  end;
+	Relation	index = info->index;
+	FlatMeta	meta;
+	FlatLayout	codes;
+	FlatLayout	nulls;
+	Survey		survey;
+	BlockNumber end;
 
 	if (info->analyze_only)
 		return stats;
 	watch_starts(index);
-	meta = hamming_read_meta(index);
-	codes = hamming_layout(HAMMING_CODES, (int) meta.nbits);
-	nulls = hamming_layout(HAMMING_NULLS, 0);
+	meta = flat_read_meta(index);
+	codes = flat_codes_layout(&meta);
+	nulls = flat_layout(FLAT_NULLS, 0);
 	survey = survey_pages(info, meta.end, &codes, &nulls);
-	hamming_compact(info, &codes, &nulls, survey.codes, survey.nulls);
-	end = find_end(info, hamming_read_meta(index).end, &codes, &nulls);
+	flat_compact(info, &codes, &nulls, survey.codes, survey.nulls, survey.model_pages);
+	end = find_end(info, flat_read_meta(index).end, &codes, &nulls);
 	note_survey(index, &survey, end);
 	IndexFreeSpaceMapVacuum(index);
 

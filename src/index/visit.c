@@ -1,6 +1,6 @@
 /*
  * visit.c
- *		Reading all pages of a hamming index.
+ *		Reading all pages of a flat index.
  */
 #include "postgres.h"
 
@@ -9,15 +9,14 @@
 
 #include "../compat.h"
 #include "page_stream.h"
-#include "search.h"
+#include "visit.h"
 
 /* Calls visit for every step-th page of entries, one share lock at a time: the public way. */
 static void
-visit_stream(Relation index, BlockNumber end, BlockNumber step, HammingPageVisitor visit,
-			 void *state)
+visit_stream(Relation index, BlockNumber end, BlockNumber step, FlatPageVisitor visit, void *state)
 {
 	const HammingUpcoming unknown = {0, 0};
-	PageStream *stream = page_stream_start(index, HAMMING_FIRST_PAGE, end, step, false, NULL);
+	PageStream *stream = page_stream_start(index, FLAT_FIRST_PAGE, end, step, false, NULL);
 	Buffer		buffer;
 
 	while ((buffer = page_stream_next(stream)) != InvalidBuffer)
@@ -31,11 +30,10 @@ visit_stream(Relation index, BlockNumber end, BlockNumber step, HammingPageVisit
 }
 
 static void
-visit_every(Relation index, BlockNumber end, BlockNumber step, HammingPageVisitor visit,
-			void *state)
+visit_every(Relation index, BlockNumber end, BlockNumber step, FlatPageVisitor visit, void *state)
 {
-	if (hamming_private_interfaces)
-		hamming_visit_recent(index, end, step, step == 1, visit, state);
+	if (flat_private_interfaces)
+		flat_visit_recent(index, end, step, step == 1, visit, state);
 	else
 		visit_stream(index, end, step, visit, state);
 }
@@ -46,29 +44,29 @@ visit_every(Relation index, BlockNumber end, BlockNumber step, HammingPageVisito
  * which it does between two moves (but not on a standby server, where moves just arrive).
  */
 void
-hamming_visit_pages(Relation index, void (*start)(void *), HammingPageVisitor visit, void *state)
+flat_visit_pages(Relation index, void (*start)(void *), FlatPageVisitor visit, void *state)
 {
 	bool waits = false;
 
 	for (;;)
 	{
-		const HammingMeta meta = hamming_read_meta(index);
+		const FlatMeta meta = flat_read_meta(index);
 
 		start(state);
 		visit_every(index, meta.end, 1, visit, state);
-		if (hamming_read_meta(index).moves == meta.moves)
+		if (flat_read_meta(index).moves == meta.moves)
 			break;
 		if (!waits)
-			LockPage(index, HAMMING_METAPAGE, ShareLock);
+			LockPage(index, FLAT_METAPAGE, ShareLock);
 		waits = true;
 	}
 	if (waits)
-		UnlockPage(index, HAMMING_METAPAGE, ShareLock);
+		UnlockPage(index, FLAT_METAPAGE, ShareLock);
 }
 
 void
-hamming_visit_sample(Relation index, BlockNumber end, BlockNumber step, HammingPageVisitor visit,
-					 void *state)
+flat_visit_sample(Relation index, BlockNumber end, BlockNumber step, FlatPageVisitor visit,
+				  void *state)
 {
 	visit_every(index, end, step, visit, state);
 }

@@ -97,7 +97,7 @@ rotation_factor(const double *change, int bits, double angle, bool at_most)
 	return at_most && length < angle ? 1.0 : angle / length;
 }
 
-/* R <- (I + A) R, made orthogonal again. */
+/* R <- (I + A + A^2/2) R, orthogonal to the third power of A, and made orthogonal. */
 void
 rotation_apply(Model *model, const double *change)
 {
@@ -108,6 +108,7 @@ rotation_apply(Model *model, const double *change)
 	multiply_d(false, false, bits, bits, bits, 1.0, change, model->rotation, 0.0, product);
 	for (size_t i = 0; i < size; i++)
 		model->rotation[i] += product[i];
+	multiply_d(false, false, bits, bits, bits, 0.5, change, product, 1.0, model->rotation);
 	restore_orthogonal(bits, model->rotation);
 	math_free(product);
 }

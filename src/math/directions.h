@@ -2,9 +2,9 @@
  * directions.h
  *		Weighted directions, stacked, and the principal ones among them.
  *
- * What is known of many rows is a few directions with their variances.  Stacked with other
- * directions, of another model or of single rows, they are a small matrix, factor times the
- * directions, whose principal directions are the basis of all.
+ * A few directions with their variances stand for many rows.  Stacked with other directions, of
+ * another model or of single rows, they are a small matrix (factor times the directions), whose
+ * principal directions are the basis of all.
  */
 #ifndef UNIFDIAG_DIRECTIONS_H
 #define UNIFDIAG_DIRECTIONS_H

@@ -13,19 +13,29 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "memory.h"
 
 /* a matrix whose products of rows are this far from an orthogonal one's needs one step more */
-#define ORTHOGONAL_TOLERANCE 1e-7
+#define ORTHOGONAL_TOLERANCE 1e-5
 #define MAX_ORTHOGONAL_STEPS 8
+
+#define MIRROR_TILE 16
+
+/* room for OpenBLAS's buffer: 128 MB, which it only touches as far as it uses it */
+#define LIBRARY_BUFFER ((size_t) 160 << 20)
+
+/* multiplications of a product that may be made without a look for a cancelled query */
+#define PRODUCT_WORK 1e9
 
 enum
 {
 	ROW_MAJOR = 101,
 	NO_TRANSPOSE = 111,
 	TRANSPOSE = 112,
+	UPPER = 121,
 	LOWER = 122,
 	UNIT = 132,
 	LEFT = 141
@@ -45,6 +55,7 @@ static struct
 	void (*sger)(int, int, int, float, const float *, int, const float *, int, float *, int);
 	void (*dger)(int, int, int, double, const double *, int, const double *, int, double *, int);
 	double (*ddot)(int, const double *, int, const double *, int);
+	void (*dsyrk)(int, int, int, int, int, double, const double *, int, double, double *, int);
 	void (*dtrsm)(int, int, int, int, int, int, int, double, const double *, int, double *, int);
 	void (*dsyevd)(const char *, const char *, const int *, double *, const int *, double *,
 				   double *, const int *, int *, const int *, int *);
@@ -62,31 +73,87 @@ static const struct
 } routines[] = {
 	{"cblas_sgemm", &blas.sgemm}, {"cblas_dgemm", &blas.dgemm}, {"cblas_sgemv", &blas.sgemv},
 	{"cblas_dgemv", &blas.dgemv}, {"cblas_sger", &blas.sger},	{"cblas_dger", &blas.dger},
-	{"cblas_ddot", &blas.ddot},	  {"cblas_dtrsm", &blas.dtrsm}, {"dsyevd_", &blas.dsyevd},
-	{"dpotrf_", &blas.dpotrf},	  {"dpotri_", &blas.dpotri},	{"dgesdd_", &blas.dgesdd},
+	{"cblas_ddot", &blas.ddot},	  {"cblas_dsyrk", &blas.dsyrk}, {"cblas_dtrsm", &blas.dtrsm},
+	{"dsyevd_", &blas.dsyevd},	  {"dpotrf_", &blas.dpotrf},	{"dpotri_", &blas.dpotri},
+	{"dgesdd_", &blas.dgesdd},
 };
+
+/* what systems call the library: Debian and most, Alpine, those with development files only, macOS
+ */
+static const char *const library_names[] = {"libopenblas.so.0", "libopenblas.so.3",
+											"libopenblasp.so.0", "libopenblas.so",
+											"libopenblas.dylib"};
+
+/* Returns the library, with all routines found in it, or NULL: dlerror() says why. */
+static void *
+open_library(const char *name)
+{
+	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+
+	for (size_t i = 0; library != NULL && i < sizeof(routines) / sizeof(routines[0]); i++)
+	{
+		*(void **) routines[i].routine = dlsym(library, routines[i].name);
+		/* one that lacks something stays open: closing it would lose the reason */
+		if (*(void **) routines[i].routine == NULL)
+			library = NULL;
+	}
+	return library;
+}
+
+/*
+ * The library maps a buffer when it first needs one, and keeps it.  If there is no room it tries for
+ * ever; so it gets the buffer now, if there is some.
+ */
+static bool
+reserve_buffer(void)
+{
+	const int one = 1;
+	double	  matrix = 1.0;
+	int		  info;
+	void	 *room = malloc(LIBRARY_BUFFER);
+
+	free(room);
+	if (room == NULL)
+		return false;
+	blas.dpotrf("L", &one, &matrix, &one, &info);
+	return true;
+}
 
 bool
 linalg_load(const char **reason)
 {
 	static void *library = NULL;
+	static char	 first_reason[256];
 
 	if (library != NULL)
 		return true;
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
-	library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-	for (size_t i = 0; library != NULL && i < sizeof(routines) / sizeof(routines[0]); i++)
+	for (size_t i = 0; library == NULL && i < sizeof(library_names) / sizeof(library_names[0]); i++)
 	{
-		*(void **) routines[i].routine = dlsym(library, routines[i].name);
-		if (*(void **) routines[i].routine == NULL)
-		{
-			dlclose(library);
-			library = NULL;
-		}
+		library = open_library(library_names[i]);
+		/* the first name is what the library is called where it is missing */
+		if (library == NULL && i == 0)
+			snprintf(first_reason, sizeof(first_reason), "%s", dlerror());
 	}
-	if (library == NULL)
-		*reason = dlerror();
+	*reason = first_reason;
+	if (library != NULL && !reserve_buffer())
+	{
+		*reason = "out of memory";
+		library = NULL;
+	}
 	return library != NULL;
+}
+
+/* Rows of a large product that are made at once: between two such parts a query can be cancelled. */
+static int
+rows_at_once(int m, int n, int k)
+{
+	const double rows = fmax(PRODUCT_WORK / ((double) n * k), 1.0);
+
+	if (rows >= m)
+		return m;
+	math_check_cancelled();
+	return (int) rows;
 }
 
 /* Products with a single row or column go to the routines for vectors, which are faster. */
@@ -100,18 +167,30 @@ multiply_f(bool transpose_a, bool transpose_b, int m, int n, int k, float alpha,
 	else if (k == 1 && transpose_a && !transpose_b && beta == 1.0F)
 		add_outer_f(m, n, alpha, a, b, c, stride_c);
 	else
-		blas.sgemm(ROW_MAJOR, transpose_a ? TRANSPOSE : NO_TRANSPOSE,
-				   transpose_b ? TRANSPOSE : NO_TRANSPOSE, m, n, k, alpha, a, stride_a, b, stride_b,
-				   beta, c, stride_c);
+	{
+		for (int done = 0, rows; done < m; done += rows)
+		{
+			rows = rows_at_once(m - done, n, k);
+			blas.sgemm(ROW_MAJOR, transpose_a ? TRANSPOSE : NO_TRANSPOSE,
+					   transpose_b ? TRANSPOSE : NO_TRANSPOSE, rows, n, k, alpha,
+					   a + (size_t) done * (size_t) (transpose_a ? 1 : stride_a), stride_a, b,
+					   stride_b, beta, c + (size_t) done * (size_t) stride_c, stride_c);
+		}
+	}
 }
 
 void
 multiply_d(bool transpose_a, bool transpose_b, int m, int n, int k, double alpha, const double *a,
 		   const double *b, double beta, double *c)
 {
-	blas.dgemm(ROW_MAJOR, transpose_a ? TRANSPOSE : NO_TRANSPOSE,
-			   transpose_b ? TRANSPOSE : NO_TRANSPOSE, m, n, k, alpha, a, transpose_a ? m : k, b,
-			   transpose_b ? k : n, beta, c, n);
+	for (int done = 0, rows; done < m; done += rows)
+	{
+		rows = rows_at_once(m - done, n, k);
+		blas.dgemm(ROW_MAJOR, transpose_a ? TRANSPOSE : NO_TRANSPOSE,
+				   transpose_b ? TRANSPOSE : NO_TRANSPOSE, rows, n, k, alpha,
+				   a + (size_t) done * (size_t) (transpose_a ? 1 : k), transpose_a ? m : k, b,
+				   transpose_b ? k : n, beta, c + (size_t) done * (size_t) n, n);
+	}
 }
 
 void
@@ -140,6 +219,30 @@ void
 add_outer_d(int m, int n, double alpha, const double *x, const double *y, double *a)
 {
 	blas.dger(ROW_MAJOR, m, n, alpha, x, 1, y, 1, a, n);
+}
+
+/* Copies the upper triangle to the lower one, by tiles: columns are far apart in memory. */
+static void
+mirror_upper(int n, double *a)
+{
+	for (int top = 0; top < n; top += MIRROR_TILE)
+	{
+		for (int left = 0; left <= top; left += MIRROR_TILE)
+		{
+			for (int i = top; i < n && i < top + MIRROR_TILE; i++)
+			{
+				for (int j = left; j < i && j < left + MIRROR_TILE; j++)
+					a[(size_t) i * (size_t) n + j] = a[(size_t) j * (size_t) n + i];
+			}
+		}
+	}
+}
+
+void
+add_squares_d(int n, int m, double alpha, const double *a, double beta, double *c)
+{
+	blas.dsyrk(ROW_MAJOR, UPPER, TRANSPOSE, n, m, alpha, a, n, beta, c, n);
+	mirror_upper(n, c);
 }
 
 double
@@ -183,11 +286,7 @@ positive_inverse(int n, double *a)
 	if (info == 0)
 		blas.dpotri("L", &n, a, &n, &info);
 	/* the lower triangle of columns is the upper one of rows: copy it to the other */
-	for (int i = 0; i < n; i++)
-	{
-		for (int j = 0; j < i; j++)
-			a[(size_t) i * n + j] = a[(size_t) j * n + i];
-	}
+	mirror_upper(n, a);
 	return info == 0;
 }
 

@@ -1,6 +1,6 @@
 /*
  * linalg.h
- *		Linear algebra on row-major matrices: the only door to BLAS and LAPACK.
+ *		Linear algebra on row-major matrices: the only interface to BLAS and LAPACK.
  *
  * A matrix is given by its first element; rows follow each other without gaps unless a
  * stride says otherwise.  "f" is single, "d" double precision.  Call linalg_load once
@@ -31,6 +31,9 @@ extern void multiply_vector_d(bool transpose, int m, int n, double alpha, const 
 extern void
 add_outer_f(int m, int n, float alpha, const float *x, const float *y, float *a, int stride_a);
 extern void add_outer_d(int m, int n, double alpha, const double *x, const double *y, double *a);
+
+/* C (n x n, symmetric) = alpha A' A + beta C, A m x n */
+extern void add_squares_d(int n, int m, double alpha, const double *a, double beta, double *c);
 
 extern double dot_d(int n, const double *x, const double *y);
 

@@ -1,9 +1,10 @@
 /*
  * memory.h
- *		Memory for the mathematics, which knows nothing of PostgreSQL.
+ *		What the mathematics, which knows nothing of PostgreSQL, needs of its surroundings.
  *
  * The server supplies these functions from its memory contexts, where running out of
- * memory is an error that frees everything; a plain program supplies them from malloc.
+ * memory is an error that frees everything, as is a cancelled query; a plain program supplies
+ * them from malloc.
  */
 #ifndef UNIFDIAG_MEMORY_H
 #define UNIFDIAG_MEMORY_H
@@ -13,5 +14,8 @@
 /* memory of count elements of size bytes, all zero; never NULL */
 extern void *math_alloc(size_t count, size_t size);
 extern void	 math_free(void *memory);
+
+/* does not return if the query was cancelled; so may math_alloc */
+extern void math_check_cancelled(void);
 
 #endif /* UNIFDIAG_MEMORY_H */

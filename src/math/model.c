@@ -13,14 +13,20 @@
 
 /*
  * Rows a block: enough for the matrix products to run at full speed, and few enough that
- * what grows with the block (products of its rows with each other) stays small.
+ * what grows with the block (products of its rows with each other) stays small beside what
+ * does not.
  */
 #define BLOCK_ROWS 32
+#define LARGE_BLOCK_ROWS 64
+#define LARGE_BLOCK_BITS 256
 
 /* a block's work is kept near this many multiplications, so that a query can be cancelled */
 #define BLOCK_WORK 1e9
 
-/* the rotation follows when this many rows have come, or this part of all remembered rows */
+/*
+ * The rotation follows when this many rows have come, or as many as it has bits, or this part of
+ * all remembered rows.
+ */
 #define ROTATE_ROWS 64
 #define ROTATE_SHARE 16
 
@@ -39,7 +45,8 @@ static int
 choose_block_size(const ModelConfig *config)
 {
 	const double work = 6.0 * config->bits * config->dims;
-	const double rows = fmin(fmin(BLOCK_ROWS, BLOCK_WORK / work), model_memory(config));
+	const double most = config->bits < LARGE_BLOCK_BITS ? BLOCK_ROWS : LARGE_BLOCK_ROWS;
+	const double rows = fmin(fmin(most, BLOCK_WORK / work), model_memory(config));
 
 	/* what learns nothing of the rows but mean and scatter has no use for blocks */
 	if (config->tracker->learn == NULL)
@@ -91,10 +98,28 @@ model_prepare(Model *model)
 	}
 	if (rotation->signs)
 		model->signs = math_alloc(bits * bits, sizeof(double));
-	if (rotation->recent > 0)
-		model->recent = math_alloc((size_t) rotation->recent * bits, sizeof(float));
+}
+
+/* What trackers and rotations begin with, before the first row. */
+static void
+start_model(Model *model)
+{
+	const Tracker *tracker = model->config.tracker;
+
+	model_prepare(model);
+	if (tracker->start != NULL)
+		tracker->start(model);
 	if (!tracker->random)
-		rotation->start(model);
+		model->config.rotation->start(model);
+}
+
+/* Room for the last projected rows, which only a young model has. */
+void
+model_prepare_recent(Model *model)
+{
+	if (model->recent == NULL)
+		model->recent = math_alloc(
+			(size_t) model->config.rotation->recent * (size_t) model->config.bits, sizeof(float));
 }
 
 static void
@@ -129,11 +154,14 @@ void
 model_assign_rotation(Model *to, const Model *from)
 {
 	const size_t bits = (size_t) from->config.bits;
-	const size_t recent = (size_t) from->config.rotation->recent;
 
 	copy_array(to->rotation, from->rotation, bits * bits * sizeof(double));
 	copy_array(to->signs, from->signs, bits * bits * sizeof(double));
-	copy_array(to->recent, from->recent, recent * bits * sizeof(float));
+	if (from->recent_rows > 0)
+	{
+		model_prepare_recent(to);
+		memcpy(to->recent, from->recent, (size_t) from->recent_rows * bits * sizeof(float));
+	}
 	to->recent_rows = from->recent_rows;
 	to->rotated_rows = from->rotated_rows;
 }
@@ -225,10 +253,10 @@ rotation_due(const Model *model)
 
 	if (last == 0)
 		return model->config.bits;
-	return last + (int64_t) fmax(remembered / ROTATE_SHARE, ROTATE_ROWS);
+	return last + (int64_t) fmax(remembered / ROTATE_SHARE, fmax(ROTATE_ROWS, model->config.bits));
 }
 
-/* Lets the rotation follow the covariance. */
+/* Lets the rotation follow the covariance.  Its numbers are such that single precision has them. */
 void
 model_adapt_rotation(Model *model)
 {
@@ -238,6 +266,7 @@ model_adapt_rotation(Model *model)
 		model->config.rotation->start(model);
 	if (model->config.rotation->adapt != NULL)
 		model->config.rotation->adapt(model);
+	round_to_single(model->rotation, (size_t) model->config.bits * (size_t) model->config.bits);
 	model->rotated_rows = model->rows;
 }
 
@@ -309,9 +338,8 @@ model_learn(Model *model, const float *row)
 	float			  *centred;
 	double			   norm;
 
-	model_prepare(model);
-	if (model->rows == 0 && config->tracker->start != NULL)
-		config->tracker->start(model);
+	if (model->rows == 0)
+		start_model(model);
 	centred = model->block + (size_t) model->waiting * (size_t) config->dims;
 	/* the first difference sets the scale; rows that wait before it are zero */
 	if (model->scatter == 0.0)

@@ -27,7 +27,7 @@
 #define MODEL_MIN_EXPONENT (-160)
 #define MODEL_MAX_EXPONENT 160
 
-/* a squared length beyond which a row asks for a larger exponent */
+/* squared length above which a row needs a larger exponent */
 #define MAX_SQUARED_LENGTH 0x1p60
 
 typedef struct Tracker	Tracker;
@@ -43,7 +43,7 @@ typedef struct ModelConfig
 	bool			center;		/* subtract the mean */
 	double			forgetting; /* weight of a row after one more has come; 1 keeps all */
 	int64_t			seed;
-	bool			normalize; /* rows are one long; whoever passes them in sees to it */
+	bool			normalize; /* rows have length 1; the caller scales them */
 } ModelConfig;
 
 typedef struct Model
@@ -60,7 +60,7 @@ typedef struct Model
 	double	   *covariance;	  /* bits x bits, sums, of the projected vectors */
 	double	   *rotation;	  /* bits x bits, orthogonal */
 	double	   *signs;		  /* bits x bits, sums of sign(R y) y', or NULL */
-	float	   *recent;		  /* the last projected rows, bits each, or NULL */
+	float	   *recent;		  /* the last projected rows, bits each; NULL if there are none */
 	int			recent_rows;  /* how many there are */
 	int			waiting;	  /* rows of the block that the tracker has not taken in */
 
@@ -77,7 +77,7 @@ typedef struct Model
 struct Tracker
 {
 	const char *name;
-	bool		random;	 /* the basis is, from the seed: no covariance, nothing to rotate */
+	bool		random;	 /* so is the basis, from the seed: no covariance, no rotation */
 	bool		patient; /* takes rows in by full blocks only; they wait in the stored form too */
 	bool		shrinks; /* the variance of the first direction left out is taken from all */
 	/* takes the waiting rows in; NULL if only their mean and scatter count */
@@ -85,8 +85,8 @@ struct Tracker
 	/* makes what the seed determines; NULL if nothing is */
 	void (*start)(Model *model);
 	/*
-	 * A tracker without a matrix W, what start makes being all it needs: how many floats that
-	 * is, W x, and W for those who ask.
+	 * For a tracker that stores no matrix W: the number of floats that start makes instead, W x,
+	 * and W itself.
 	 */
 	size_t (*basis_size)(const ModelConfig *config);
 	void (*project)(const Model *model, const float *centred, float *projected);
@@ -106,7 +106,7 @@ struct Rotation
 	void (*start)(Model *model);
 	/* R after the covariance has changed; NULL if it does not follow */
 	void (*adapt)(Model *model);
-	/* notes projected rows as they come, before R sees the covariance; NULL if it need not */
+	/* records projected rows before R is adapted; NULL if it needs none */
 	void (*note)(Model *model, const double *projected, int rows);
 };
 
@@ -144,7 +144,7 @@ extern void	  model_free(Model *model);
 extern void model_learn(Model *model, const float *row);
 extern void model_sync(Model *model);
 
-/* both into a; anchored on a's basis, or else on that of the one with more rows */
+/* merges both into a; keeps the orientation of a, or else of the one with more rows */
 extern void model_merge(Model *a, Model *b, bool anchored);
 
 /* R W, bits x dims; the model must be in sync */
@@ -159,7 +159,7 @@ extern void model_basis(const Model *model, float *basis);
 /* the covariance of W (row - mean), bits x bits, as sums */
 extern void model_covariance(const Model *model, double *covariance);
 
-/* shares of the variance: of the basis in all, and the worst bit's deviation from the mean */
+/* the share of the variance in the subspace; the largest deviation of a bit's from the mean */
 extern double model_explained_variance(const Model *model);
 extern double model_balance(const Model *model);
 
@@ -169,8 +169,8 @@ extern double model_drift(const Model *before, const Model *after);
 /* a random rotation from the seed; rotation_random.c */
 extern void rotation_start_random(Model *model);
 
-/* turning a rotation, while the model is young, so that neighbours stay together; neighbours.c */
-#define NEIGHBOUR_ROWS 512
+/* turns the rotation, during the first rows, so that near rows get near codes; neighbours.c */
+#define NEIGHBOUR_ROWS 1024
 extern void neighbours_note(Model *model, const double *projected, int rows);
 extern void neighbours_turn(Model *model, bool balanced);
 
@@ -185,6 +185,7 @@ extern int unifdiag(double *covariance, double *rotation, int bits, bool stable)
 
 /* for trackers and merging */
 extern double model_memory(const ModelConfig *config);
+extern void	  model_prepare_recent(Model *model);
 extern void	  model_complete_basis(Model *model);
 extern void	  model_assign_rotation(Model *to, const Model *from);
 extern void	  model_settle(Model *model);

@@ -19,20 +19,27 @@
 #include "model.h"
 #include "rows.h"
 
-/* steps each time R follows; rows whose neighbours each looks at; the fewest rows to start with */
+/* steps each time R follows; rows whose neighbours each looks at */
 #define STEPS 2
-#define ANCHORS 64
-#define MIN_ROWS (STEPS * ANCHORS)
+#define ANCHORS 128
+#define MIN_ROWS (STEPS * ANCHORS) /* the fewest rows to start with */
+
+/* a row's neighbours that count */
+#define NEIGHBOURS 3
 
 /* the angle of a step, at first; it falls to none when this many rows have come */
 #define ANGLE 0.1
-#define TURNING_ROWS 2048
+#define TURNING_ROWS 4096
 
-/* codes of more bits need it less, and it would take long */
+/* codes of more bits take half the steps and rows; of still more, none: it would take long */
+#define LONG_BITS 128
 #define MAX_BITS 256
 
 /* soft bits are s(p) = q / sqrt(1 + q^2), q = STEEPNESS p, where p has a variance near 1 */
-#define STEEPNESS 2.0F
+#define STEEPNESS 1.0F
+
+/* how much bringing projections nearer to their signs counts beside neighbours */
+#define SIGN_SHARE 0.2
 
 /* the affinity's exponent is b h_i h_j, b this over the square root of bits */
 #define SHARPNESS 4.0F
@@ -50,22 +57,25 @@
 void
 neighbours_note(Model *model, const double *projected, int rows)
 {
-	const int	  bits = model->config.bits;
-	const int	  fresh = rows < NEIGHBOUR_ROWS ? rows : NEIGHBOUR_ROWS;
-	const int	  room = NEIGHBOUR_ROWS - fresh;
-	const int	  kept = model->recent_rows < room ? model->recent_rows : room;
-	const double *source = projected + (size_t) (rows - fresh) * (size_t) bits;
-	const float	 *oldest = model->recent + (size_t) (model->recent_rows - kept) * (size_t) bits;
-	float		 *target = model->recent + (size_t) kept * (size_t) bits;
+	const size_t bits = (size_t) model->config.bits;
+	const int	 most = bits <= LONG_BITS ? NEIGHBOUR_ROWS : NEIGHBOUR_ROWS / 2;
+	const int	 fresh = rows < most ? rows : most;
+	const int	 room = most - fresh;
+	const int	 kept = model->recent_rows < room ? model->recent_rows : room;
 
 	if (model->rows >= TURNING_ROWS || bits > MAX_BITS)
 	{
 		model->recent_rows = 0;
+		if (model->recent != NULL)
+			math_free(model->recent);
+		model->recent = NULL;
 		return;
 	}
-	memmove(model->recent, oldest, (size_t) kept * (size_t) bits * sizeof(float));
-	for (size_t i = 0; i < (size_t) fresh * (size_t) bits; i++)
-		target[i] = (float) source[i];
+	model_prepare_recent(model);
+	memmove(model->recent, model->recent + (size_t) (model->recent_rows - kept) * bits,
+			(size_t) kept * bits * sizeof(float));
+	copy_single(projected + (size_t) (rows - fresh) * bits, model->recent + (size_t) kept * bits,
+				(size_t) fresh * bits);
 	model->recent_rows = kept + fresh;
 }
 
@@ -84,6 +94,8 @@ typedef struct Batch
 	float *pull;	 /* rows x bits, the gradient by soft bits, and then by projections */
 	float *rotation; /* bits x bits */
 	float *gradient; /* bits x bits, by the rotation */
+	float *signs;	 /* rows x bits, of the projections */
+	float *product;	 /* bits x bits */
 } Batch;
 
 static void
@@ -102,6 +114,8 @@ batch_alloc(Batch *batch, int rows, int bits)
 	batch->pull = math_alloc(size, sizeof(float));
 	batch->rotation = math_alloc((size_t) bits * (size_t) bits, sizeof(float));
 	batch->gradient = math_alloc((size_t) bits * (size_t) bits, sizeof(float));
+	batch->signs = math_alloc(size, sizeof(float));
+	batch->product = math_alloc((size_t) bits * (size_t) bits, sizeof(float));
 }
 
 static void
@@ -116,44 +130,65 @@ batch_free(Batch *batch)
 	math_free(batch->pull);
 	math_free(batch->rotation);
 	math_free(batch->gradient);
+	math_free(batch->signs);
+	math_free(batch->product);
 }
 
-/* Keeps the least two of three numbers. */
+/* Keeps the least of a number and those before it, in order. */
 static inline void
-keep_least(float *first, float *second, float number)
+keep_least(float *least, float number)
 {
-	const float farther = number > *first ? number : *first;
+	for (int i = 0; i < NEIGHBOURS; i++)
+	{
+		const float farther = number > least[i] ? number : least[i];
 
-	*first = number < *first ? number : *first;
-	*second = farther < *second ? farther : *second;
+		least[i] = number < least[i] ? number : least[i];
+		number = farther;
+	}
 }
 
 /*
- * A row's second least distance; first among every LANES-th, so that the compiler can use wide
- * registers.
+ * The distance of a row's last neighbour of those that count; first among every LANES-th row, so
+ * that the compiler can use wide registers.
  */
 WIDE static float
-second_least(const float *distances, int rows)
+distance_of_last(const float *distances, int rows)
 {
-	float first[LANES];
-	float second[LANES];
+	float least[NEIGHBOURS][LANES];
+	float all[NEIGHBOURS];
 	int	  j = 0;
 
-	for (int l = 0; l < LANES; l++)
-		first[l] = second[l] = INFINITY;
+	for (int i = 0; i < NEIGHBOURS; i++)
+	{
+		all[i] = INFINITY;
+		for (int l = 0; l < LANES; l++)
+			least[i][l] = INFINITY;
+	}
 	for (; j + LANES <= rows; j += LANES)
 	{
+		float numbers[LANES];
+
 		for (int l = 0; l < LANES; l++)
-			keep_least(&first[l], &second[l], distances[j + l]);
+			numbers[l] = distances[j + l];
+		for (int i = 0; i < NEIGHBOURS; i++)
+		{
+			for (int l = 0; l < LANES; l++)
+			{
+				const float farther = numbers[l] > least[i][l] ? numbers[l] : least[i][l];
+
+				least[i][l] = numbers[l] < least[i][l] ? numbers[l] : least[i][l];
+				numbers[l] = farther;
+			}
+		}
 	}
 	for (; j < rows; j++)
-		keep_least(&first[0], &second[0], distances[j]);
-	for (int l = 1; l < LANES; l++)
+		keep_least(all, distances[j]);
+	for (int i = 0; i < NEIGHBOURS; i++)
 	{
-		keep_least(&first[0], &second[0], first[l]);
-		keep_least(&first[0], &second[0], second[l]);
+		for (int l = 0; l < LANES; l++)
+			keep_least(all, least[i][l]);
 	}
-	return second[0];
+	return all[NEIGHBOURS - 1];
 }
 
 /* Products of the anchors with all rows, times a factor. */
@@ -165,7 +200,7 @@ multiply_anchors(const Batch *batch, const float *matrix, float factor, float *p
 			   batch->bits, 0.0F, products, batch->rows);
 }
 
-/* Which pairs are near: nearer than an anchor's second neighbour is on average. */
+/* Which pairs are near: nearer than an anchor's last neighbour that counts is on average. */
 WIDE static void
 find_near(Batch *batch)
 {
@@ -183,7 +218,7 @@ find_near(Batch *batch)
 			distances[j] += square + batch->squares[j];
 		/* a row is not its own neighbour */
 		distances[batch->first + i] = INFINITY;
-		sum += (double) second_least(distances, rows);
+		sum += (double) distance_of_last(distances, rows);
 	}
 	threshold = (float) (sum / ANCHORS);
 	for (size_t i = 0; i < (size_t) ANCHORS * (size_t) rows; i++)
@@ -209,6 +244,13 @@ read_rows(Batch *batch, const Model *model)
 	for (int t = 0; t < batch->rows; t++)
 		batch->squares[t] = (float) squared_length(batch->y + (size_t) t * bits, batch->bits);
 	return true;
+}
+
+WIDE static void
+take_signs(const float *projected, float *signs, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		signs[i] = projected[i] >= 0.0F ? 1.0F : -1.0F;
 }
 
 WIDE static void
@@ -324,6 +366,7 @@ compute_gradient(Batch *batch)
 
 	multiply_f(false, true, rows, bits, bits, 1.0F, batch->y, bits, batch->rotation, bits, 0.0F,
 			   batch->soft, bits);
+	take_signs(batch->soft, batch->signs, size);
 	soften(batch->soft, batch->slope, size);
 	compute_affinities(batch);
 	compute_pulls(batch);
@@ -338,40 +381,70 @@ compute_gradient(Batch *batch)
 			   batch->gradient, bits);
 }
 
+/* Adds a small rotation along the gradient, the antisymmetric part of G R', of that angle. */
+static void
+add_direction(Batch *batch, double angle, double *change)
+{
+	const int bits = batch->bits;
+	double	  squares = 0.0;
+	double	  factor;
+
+	multiply_f(false, true, bits, bits, bits, 1.0F, batch->gradient, bits, batch->rotation, bits,
+			   0.0F, batch->product, bits);
+	for (int i = 0; i < bits; i++)
+	{
+		for (int j = 0; j < i; j++)
+		{
+			const size_t lower = (size_t) i * (size_t) bits + (size_t) j;
+			const size_t upper = (size_t) j * (size_t) bits + (size_t) i;
+
+			batch->product[lower] -= batch->product[upper];
+			squares += 2.0 * batch->product[lower] * batch->product[lower];
+		}
+	}
+	factor = squares > 0.0 && isfinite(squares) ? angle / sqrt(squares / bits) : 0.0;
+	for (int i = 0; i < bits; i++)
+	{
+		for (int j = 0; j < i; j++)
+		{
+			const size_t lower = (size_t) i * (size_t) bits + (size_t) j;
+			const size_t upper = (size_t) j * (size_t) bits + (size_t) i;
+
+			change[lower] += factor * batch->product[lower];
+			change[upper] -= factor * batch->product[lower];
+		}
+	}
+}
+
 /* R climbs one step of that angle. */
 static void
 climb(Model *model, Batch *batch, double angle, bool balanced)
 {
 	const int	 bits = batch->bits;
 	const size_t size = (size_t) bits * (size_t) bits;
-	double		*product = math_alloc(size, sizeof(double));
 	double		*change = math_alloc(size, sizeof(double));
 	double		*correction = math_alloc(size, sizeof(double));
 	double		 step;
 	double		 share;
 
-	for (size_t i = 0; i < size; i++)
-		batch->rotation[i] = (float) model->rotation[i];
+	copy_single(model->rotation, batch->rotation, size);
 	find_near(batch);
 	compute_gradient(batch);
-	for (size_t i = 0; i < size; i++)
-		change[i] = batch->gradient[i];
-	/* as a small rotation of R: the antisymmetric part of G R' */
-	multiply_d(false, true, bits, bits, bits, 1.0, change, model->rotation, 0.0, product);
-	for (int i = 0; i < bits; i++)
-	{
-		for (int j = 0; j < bits; j++)
-			change[(size_t) i * (size_t) bits + j] =
-				product[(size_t) i * (size_t) bits + j] - product[(size_t) j * (size_t) bits + i];
-	}
+	add_direction(batch, 1.0 - SIGN_SHARE, change);
 	if (balanced)
 		diagonal_keep(model, change, correction);
+	else
+	{
+		/* where variances are uniform there may be nothing to gain by it, only rounding */
+		multiply_f(true, false, bits, bits, batch->rows, 1.0F, batch->signs, bits, batch->y, bits,
+				   0.0F, batch->gradient, bits);
+		add_direction(batch, SIGN_SHARE, change);
+	}
 	step = rotation_factor(change, bits, angle, false);
 	share = rotation_factor(correction, bits, angle, true);
 	for (size_t i = 0; i < size; i++)
 		change[i] = step * change[i] + share * correction[i];
 	rotation_apply(model, change);
-	math_free(product);
 	math_free(change);
 	math_free(correction);
 }
@@ -384,6 +457,7 @@ void
 neighbours_turn(Model *model, bool balanced)
 {
 	const double angle = ANGLE * (1.0 - (double) model->rows / TURNING_ROWS);
+	const int	 steps = model->config.bits <= LONG_BITS ? STEPS : STEPS / 2;
 	Batch		 batch;
 
 	if (angle <= 0.0 || model->recent_rows < MIN_ROWS || model->config.bits < 2)
@@ -391,7 +465,7 @@ neighbours_turn(Model *model, bool balanced)
 	batch_alloc(&batch, model->recent_rows, model->config.bits);
 	if (read_rows(&batch, model))
 	{
-		for (int step = 0; step < STEPS; step++)
+		for (int step = 0; step < steps; step++)
 		{
 			batch.first = batch.rows - (step + 1) * ANCHORS;
 			climb(model, &batch, angle, balanced);

@@ -15,9 +15,9 @@
 #define STABLE_TOLERANCE 0.05
 #define PAPER_TOLERANCE 1e-9
 
-/* small turns that it tries before Givens rotations, and the most bits it does so with */
+/* small turns that it tries before Givens rotations; with more bits than this there are none */
 #define CORRECTIONS 3
-#define MAX_CORRECTED_BITS 256
+#define MAX_TURNED_BITS 128
 
 /* the two bits to turn next: target gets the mean variance, partner the difference */
 typedef struct Pair
@@ -188,6 +188,13 @@ balance(Model *model)
 	math_free(rotated);
 }
 
+/* Is the rotation turned by small angles too, or by Givens rotations only? */
+static bool
+is_turned(const Model *model)
+{
+	return model->config.stable && model->config.bits <= MAX_TURNED_BITS;
+}
+
 /*
  * The set of rotations that make the diagonal uniform is large: while the stable form is young
  * it moves within it to where neighbours stay together.
@@ -195,25 +202,24 @@ balance(Model *model)
 static void
 adapt(Model *model)
 {
-	if (model->config.stable)
+	if (!model->config.stable)
+		set_identity(model->rotation, model->config.bits);
+	if (is_turned(model))
 	{
 		neighbours_turn(model, true);
 		/* many small turns, where there are any to build on, rather than a few large ones */
 		for (int i = 0;
-			 i < CORRECTIONS && model->rotated_rows > 0 &&
-			 model->config.bits <= MAX_CORRECTED_BITS && model_balance(model) > STABLE_TOLERANCE;
+			 i < CORRECTIONS && model->rotated_rows > 0 && model_balance(model) > STABLE_TOLERANCE;
 			 i++)
 			diagonal_balance(model);
 	}
-	else
-		set_identity(model->rotation, model->config.bits);
 	balance(model);
 }
 
 static void
 note(Model *model, const double *projected, int rows)
 {
-	if (model->config.stable)
+	if (is_turned(model))
 		neighbours_note(model, projected, rows);
 }
 

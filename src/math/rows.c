@@ -117,3 +117,24 @@ subtract_mean(const float *row, const double *mean, float *centred, int dims, do
 	for (int k = 0; k < dims; k++)
 		centred[k] = (float) (scale * (row[k] - mean[k]));
 }
+
+WIDE void
+copy_single(const double *from, float *to, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		to[i] = (float) from[i];
+}
+
+WIDE void
+copy_double(const float *from, double *to, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		to[i] = from[i];
+}
+
+WIDE void
+round_to_single(double *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		numbers[i] = (float) numbers[i];
+}

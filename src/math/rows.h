@@ -5,6 +5,8 @@
 #ifndef UNIFDIAG_ROWS_H
 #define UNIFDIAG_ROWS_H
 
+#include <stddef.h>
+
 /* row . row */
 extern double squared_length(const float *row, int dims);
 
@@ -25,5 +27,9 @@ subtract_mean(const float *row, const double *mean, float *centred, int dims, do
 /* The same with the mean of before; mean += step (row - mean).  Returns centred . centred. */
 extern double
 centre_row(const float *row, double *mean, float *centred, int dims, double scale, double step);
+
+extern void copy_single(const double *from, float *to, size_t count);
+extern void copy_double(const float *from, double *to, size_t count);
+extern void round_to_single(double *numbers, size_t count);
 
 #endif /* UNIFDIAG_ROWS_H */

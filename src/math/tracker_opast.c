@@ -25,6 +25,9 @@
 /* gains as large as this turn the basis all the way to the row, and are in the range of floats */
 #define MAX_GAIN 1e30
 
+/* by how much rounding to single precision may change 1 + y'Zy, for rows of the usual length */
+#define MAX_SINGLE_ERROR 1e-3
+
 /* after this many rows for each bit rounding is removed */
 #define REFRESH_ROWS_PER_BIT 8
 #define MIN_REFRESH_ROWS 256
@@ -62,15 +65,13 @@ grow(Model *model, float *row, double norm)
 		rank = ++model->rank;
 		model->complete = rank == bits;
 	}
-	for (int i = 0; i < bits; i++)
+	for (int i = 0; i < rank; i++)
 	{
-		for (int j = 0; j < bits; j++)
+		for (int j = 0; j < rank; j++)
 		{
 			double *element = model->covariance + (size_t) i * bits + j;
 
-			*element *= model->config.forgetting;
-			if (i < rank && j < rank)
-				*element += y[i] * y[j];
+			*element = model->config.forgetting * *element + y[i] * y[j];
 		}
 	}
 	math_free(components);
@@ -85,43 +86,82 @@ typedef struct Block
 	int		rows;
 	int		stride;	  /* of products: bits + rows */
 	float  *products; /* W x, and the products with the block's rows */
-	float  *v;		  /* what multiplies W in the update, single precision */
-	double *v_exact;
+	double *y;		  /* W x at the row's turn */
+	float  *y_single;
 	double *z; /* gains, one long */
 	float  *z_single;
-	double *y; /* W x at the row's turn */
+	double *v; /* what multiplies W in the update */
+	float  *v_single;
 	double *kappa;
-	float  *shift; /* changes of the later rows' W x */
+	double *omega;	/* what z z' is of the change of the inverse */
+	double *shares; /* for products with the rows before or after */
+	float  *shares_single;
+	float  *inverse; /* the model's as the block began, in single precision; NULL if not safe */
 } Block;
 
-static void
-block_alloc(Block *block, int rows, int bits)
+/*
+ * Is the inverse safe in single precision?  Its products y'Zy are off by up to the rounding of
+ * the largest elements of Z times y'y: that must be little beside 1, which they are added to.
+ */
+static bool
+is_single_safe(const Model *model)
 {
-	const size_t size = (size_t) rows * (size_t) bits;
+	const size_t bits = (size_t) model->config.bits;
+	double		 variance = 0.0;
+	double		 gain = 0.0;
 
-	block->rows = rows;
-	block->stride = bits + rows;
-	block->products = math_alloc((size_t) rows * (size_t) block->stride, sizeof(float));
-	block->v = math_alloc(size, sizeof(float));
-	block->v_exact = math_alloc(size, sizeof(double));
-	block->z = math_alloc(size, sizeof(double));
-	block->z_single = math_alloc((size_t) bits, sizeof(float));
+	for (size_t i = 0; i < bits; i++)
+	{
+		variance += model->covariance[i * bits + i];
+		gain += model->inverse[i * bits + i];
+	}
+	return FLT_EPSILON * variance * gain <= MAX_SINGLE_ERROR * model->weight;
+}
+
+static void
+block_alloc(Block *block, const Model *model)
+{
+	const size_t bits = (size_t) model->config.bits;
+	const size_t rows = (size_t) model->waiting;
+	const size_t size = rows * bits;
+
+	block->rows = model->waiting;
+	block->stride = model->config.bits + model->waiting;
+	block->products = math_alloc(rows * (size_t) block->stride, sizeof(float));
 	block->y = math_alloc(size, sizeof(double));
-	block->kappa = math_alloc((size_t) rows, sizeof(double));
-	block->shift = math_alloc((size_t) rows, sizeof(float));
+	block->y_single = math_alloc(bits, sizeof(float));
+	block->z = math_alloc(size, sizeof(double));
+	block->z_single = math_alloc(size, sizeof(float));
+	block->v = math_alloc(size, sizeof(double));
+	block->v_single = math_alloc(size, sizeof(float));
+	block->kappa = math_alloc(rows, sizeof(double));
+	block->omega = math_alloc(rows, sizeof(double));
+	block->shares = math_alloc(rows, sizeof(double));
+	block->shares_single = math_alloc(rows, sizeof(float));
+	block->inverse = NULL;
+	if (is_single_safe(model))
+	{
+		block->inverse = math_alloc(bits * bits, sizeof(float));
+		copy_single(model->inverse, block->inverse, bits * bits);
+	}
 }
 
 static void
 block_free(Block *block)
 {
 	math_free(block->products);
-	math_free(block->v);
-	math_free(block->v_exact);
+	math_free(block->y);
+	math_free(block->y_single);
 	math_free(block->z);
 	math_free(block->z_single);
-	math_free(block->y);
+	math_free(block->v);
+	math_free(block->v_single);
 	math_free(block->kappa);
-	math_free(block->shift);
+	math_free(block->omega);
+	math_free(block->shares);
+	math_free(block->shares_single);
+	if (block->inverse != NULL)
+		math_free(block->inverse);
 }
 
 /* The products of two rows with themselves and with each other. */
@@ -164,22 +204,89 @@ multiply_pair(const double *y, const double *z, int n)
 	return products;
 }
 
-/*
- * z = Z y and products with it; false if the inverse Z is lost to rounding, as it may be when rows
- * are longer by many orders than those before.
- */
-static bool
-compute_gain(const Model *model, const double *y, double *z, Products *pair)
+/* (Z - sum of omega_s z_s z_s') y, Z the inverse as the block began, s the block's rows before t */
+static void
+multiply_inverse(const Model *model, Block *block, int t, const double *y, double *product)
 {
 	const int bits = model->config.bits;
 
-	multiply_vector_d(false, bits, bits, 1.0, model->inverse, y, 0.0, z);
+	multiply_vector_d(false, bits, bits, 1.0, model->inverse, y, 0.0, product);
+	if (t == 0)
+		return;
+	multiply_vector_d(false, t, bits, 1.0, block->z, y, 0.0, block->shares);
+	for (int s = 0; s < t; s++)
+		block->shares[s] *= block->omega[s];
+	multiply_vector_d(true, t, bits, -1.0, block->z, block->shares, 1.0, product);
+}
+
+/* The same in single precision. */
+static void
+multiply_inverse_single(const Model *model, Block *block, int t, const float *y, float *product)
+{
+	const int bits = model->config.bits;
+	float	 *shares = block->shares_single;
+
+	multiply_vector_f(false, bits, bits, 1.0F, block->inverse, bits, y, 0.0F, product);
+	if (t == 0)
+		return;
+	multiply_vector_f(false, t, bits, 1.0F, block->z_single, bits, y, 0.0F, shares);
+	for (int s = 0; s < t; s++)
+		shares[s] *= (float) block->omega[s];
+	multiply_vector_f(true, t, bits, -1.0F, block->z_single, bits, shares, 1.0F, product);
+}
+
+/* z = Z y and products with it; false if y'Zy is lost to rounding. */
+static bool
+compute_gain(const Model *model, Block *block, int t, Products *pair)
+{
+	const int	  bits = model->config.bits;
+	const double  growth = pow(model->config.forgetting, -t);
+	const size_t  row = (size_t) t * (size_t) bits;
+	const double *y = block->y + row;
+	double		 *z = block->z + row;
+	float		 *z_single = block->z_single + row;
+
+	if (block->inverse != NULL)
+	{
+		multiply_inverse_single(model, block, t, block->y_single, z_single);
+		copy_double(z_single, z, (size_t) bits);
+	}
+	else
+		multiply_inverse(model, block, t, y, z);
+	for (int i = 0; i < bits && growth != 1.0; i++)
+		z[i] *= growth;
 	*pair = multiply_pair(y, z, bits);
 	return pair->yz >= 0.0 && isfinite(pair->yz) && isfinite(pair->zz);
 }
 
 /*
- * One row's turn, in bits-sized arithmetic: the gain z, the inverse, and what the row
+ * The same, by other means if rounding has made nonsense of it, as it may when rows are longer by
+ * many orders than those before: in double precision, and then from the covariance.
+ */
+static void
+compute_gain_safely(Model *model, Block *block, int t, Products *pair)
+{
+	const size_t bits = (size_t) model->config.bits;
+
+	if (compute_gain(model, block, t, pair))
+		return;
+	if (block->inverse != NULL)
+	{
+		math_free(block->inverse);
+		block->inverse = NULL;
+		if (compute_gain(model, block, t, pair))
+			return;
+	}
+	model_invert(model);
+	memset(block->omega, 0, (size_t) t * sizeof(double));
+	if (compute_gain(model, block, t, pair))
+		return;
+	memset(block->z + (size_t) t * bits, 0, bits * sizeof(double));
+	pair->yz = pair->zz = 0.0;
+}
+
+/*
+ * One row's turn, in bits-sized arithmetic: the gain z, its part in the inverse, and what the row
  * changes in the products of the rows after it.
  */
 WIDE static void
@@ -187,11 +294,13 @@ step(Model *model, Block *block, int t)
 {
 	const int	 bits = model->config.bits;
 	const double forgetting = model->config.forgetting;
+	const size_t row = (size_t) t * (size_t) bits;
 	float		*products = block->products + (size_t) t * (size_t) block->stride;
-	double		*y = block->y + (size_t) t * (size_t) bits;
-	double		*z = block->z + (size_t) t * (size_t) bits;
-	double		*v = block->v_exact + (size_t) t * (size_t) bits;
-	float		*v_single = block->v + (size_t) t * (size_t) bits;
+	double		*y = block->y + row;
+	double		*z = block->z + row;
+	float		*z_single = block->z_single + row;
+	double		*v = block->v + row;
+	float		*v_single = block->v_single + row;
 	const int	 later = block->rows - t - 1;
 	Products	 pair;
 	double		 gamma;
@@ -203,52 +312,39 @@ step(Model *model, Block *block, int t)
 	double		 tau;
 
 	for (int i = 0; i < bits; i++)
-		y[i] = products[i];
+		y[i] = block->y_single[i] = products[i];
 	/* z is the formulae's times the forgetting factor, and gamma less by as much */
-	if (!compute_gain(model, y, z, &pair))
-	{
-		model_invert(model);
-		if (!compute_gain(model, y, z, &pair))
-		{
-			memset(z, 0, (size_t) bits * sizeof(double));
-			pair.yz = pair.zz = 0.0;
-		}
-	}
+	compute_gain_safely(model, block, t, &pair);
 	gamma = 1.0 / fmax(forgetting + pair.yz, DBL_MIN);
-	add_outer_d(bits, bits, -gamma, z, z, model->inverse);
-	if (forgetting != 1.0)
-	{
-		for (size_t i = 0; i < (size_t) bits * (size_t) bits; i++)
-			model->inverse[i] /= forgetting;
-	}
-
 	z_length = sqrt(pair.zz);
+	block->omega[t] = gamma * pair.zz * pow(forgetting, t);
+
 	residual = model->norms[t] - pair.yy;
 	/* nor does a row at right angles to the basis turn it */
 	if (residual < MIN_SQUARED_RESIDUAL * model->norms[t] || !(z_length > 0.0))
 		residual = 0.0;
 	/* with z one long, and what z multiplies longer by as much, nothing overflows */
-	gain = fmin(gamma * z_length, MAX_GAIN);
+	gain = residual > 0.0 ? fmin(gamma * z_length, MAX_GAIN) : 0.0;
 	reach = gain * sqrt(residual);
 	root = sqrt(1.0 + reach * reach);
 	tau = 1.0 / root - 1.0;
-	block->kappa[t] = residual > 0.0 ? gain / root : 0.0;
+	block->kappa[t] = gain / root;
 	for (int i = 0; i < bits; i++)
 	{
-		z[i] = residual > 0.0 ? z[i] / z_length : 0.0;
+		z[i] = z_length > 0.0 ? z[i] / z_length : 0.0;
+		z_single[i] = (float) z[i];
 		v[i] = tau * z[i] - block->kappa[t] * y[i];
 		v_single[i] = (float) v[i];
-		block->z_single[i] = (float) z[i];
 	}
 	if (later > 0)
 	{
 		float *next = products + block->stride;
+		float *shares = block->shares_single;
 
 		for (int u = 0; u < later; u++)
-			block->shift[u] = (float) block->kappa[t] * products[bits + t + 1 + u];
-		multiply_vector_f(false, later, bits, 1.0F, next, block->stride, v_single, 1.0F,
-						  block->shift);
-		add_outer_f(later, bits, 1.0F, block->shift, block->z_single, next, block->stride);
+			shares[u] = (float) block->kappa[t] * products[bits + t + 1 + u];
+		multiply_vector_f(false, later, bits, 1.0F, next, block->stride, v_single, 1.0F, shares);
+		add_outer_f(later, bits, 1.0F, shares, z_single, next, block->stride);
 	}
 }
 
@@ -273,20 +369,20 @@ update_basis(Model *model, Block *block)
 	double		*lower = math_alloc((size_t) rows * (size_t) rows, sizeof(double));
 	float		*factor = block->products; /* no longer needed, and large enough */
 
-	multiply_d(false, true, rows, rows, bits, -1.0, block->v_exact, block->z, 0.0, lower);
+	multiply_d(false, true, rows, rows, bits, -1.0, block->v, block->z, 0.0, lower);
 	solve_unit_lower_transposed(rows, bits, lower, block->z);
-	for (size_t i = 0; i < size; i++)
-		factor[i] = (float) block->z[i];
+	copy_single(block->z, factor, size);
 	for (int t = 0; t < rows; t++)
 		scale_row(model->block + (size_t) t * (size_t) dims, dims, (float) block->kappa[t]);
-	multiply_f(false, false, rows, dims, bits, 1.0F, block->v, bits, model->basis, dims, 1.0F,
-			   model->block, dims);
+	multiply_f(false, false, rows, dims, bits, 1.0F, block->v_single, bits, model->basis, dims,
+			   1.0F, model->block, dims);
 	multiply_f(true, false, bits, dims, rows, 1.0F, factor, bits, model->block, dims, 1.0F,
 			   model->basis, dims);
 	math_free(lower);
 }
 
-static void
+/* All rows' changes to the covariance and to its inverse; uses up y. */
+WIDE static void
 update_covariance(Model *model, Block *block)
 {
 	const int	 bits = model->config.bits;
@@ -296,12 +392,25 @@ update_covariance(Model *model, Block *block)
 	/* the last row has weight one, each before it has been forgotten once more */
 	for (int t = block->rows - 1; t >= 0 && forgetting != 1.0; t--)
 	{
+		double		*y = block->y + (size_t) t * (size_t) bits;
+		const double root = sqrt(weight);
+
 		for (int i = 0; i < bits; i++)
-			block->y[(size_t) t * (size_t) bits + i] *= sqrt(weight);
+			y[i] *= root;
 		weight *= forgetting;
 	}
-	multiply_d(true, false, bits, bits, block->rows, 1.0, block->y, block->y, weight,
-			   model->covariance);
+	add_squares_d(bits, block->rows, 1.0, block->y, weight, model->covariance);
+
+	for (int t = 0; t < block->rows; t++)
+	{
+		double		 *y = block->y + (size_t) t * (size_t) bits;
+		const double *z = block->z + (size_t) t * (size_t) bits;
+		const double  root = sqrt(block->omega[t]);
+
+		for (int i = 0; i < bits; i++)
+			y[i] = root * z[i];
+	}
+	add_squares_d(bits, block->rows, -1.0 / weight, block->y, 1.0 / weight, model->inverse);
 }
 
 /* Rows between two refreshes: few if rows are soon forgotten, since gains are then large. */
@@ -325,7 +434,7 @@ learn(Model *model)
 		grow(model, model->block, model->norms[0]);
 		return;
 	}
-	block_alloc(&block, model->waiting, model->config.bits);
+	block_alloc(&block, model);
 	/* the block follows W in memory: one product gives W x and the rows' own products */
 	multiply_f(false, true, block.rows, block.stride, model->config.dims, 1.0F, model->block,
 			   model->config.dims, model->basis, model->config.dims, 0.0F, block.products,

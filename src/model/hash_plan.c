@@ -2,9 +2,9 @@
  * hash_plan.c
  *		Codes of vectors: models made ready for hashing, kept by the connection.
  *
- * Reading a model takes longer than a thousand codes, and statements come with the same few
- * models again and again.  So ready models stay, as plans, until others have been used more
- * recently; whoever uses one pins it until his memory context is reset.
+ * Reading a model takes longer than hashing a thousand vectors, and statements use the same few
+ * models again and again.  So ready models, called plans, stay until others have been used more
+ * recently.  A plan in use is pinned until the memory context of its user is reset.
  */
 #include "postgres.h"
 
@@ -19,7 +19,7 @@
 #define MOST_PLANS 8
 
 /*
- * What tells whether a model is one that is ready, without reading it.
+ * What identifies a model without reading it.
  *
  * An expanded object's identity is never used again, and its rows grow whenever it changes.  The
  * number of an out of line value comes from a counter of 2^32 that the server does not reset: it
@@ -96,7 +96,7 @@ model_key(Datum datum, ModelKey *key)
 	}
 }
 
-/* A new plan, below the current context, with which it goes should an error occur. */
+/* A new plan, below the current context, so that an error frees it. */
 static HashPlan *
 make_plan(Datum datum)
 {
@@ -219,5 +219,5 @@ sketcher_hash(PG_FUNCTION_ARGS)
 	HashPlan *plan = hash_plan_pin((HashPin **) &fcinfo->flinfo->fn_extra, PG_GETARG_DATUM(0),
 								   fcinfo->flinfo->fn_mcxt);
 
-	PG_RETURN_POINTER(hash_plan_code(plan, PG_GETARG_VECTOR(1)));
+	PG_RETURN_POINTER(hash_plan_code(plan, vector_argument(fcinfo, 1)));
 }

@@ -4,13 +4,16 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "../math/memory.h"
 
+/* Long computations allocate again and again: here a query can be cancelled. */
 void *
 math_alloc(size_t count, size_t size)
 {
+	math_check_cancelled();
 	return MemoryContextAllocExtended(CurrentMemoryContext, Max(count, 1) * size,
 									  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 }
@@ -19,4 +22,10 @@ void
 math_free(void *memory)
 {
 	pfree(memory);
+}
+
+void
+math_check_cancelled(void)
+{
+	CHECK_FOR_INTERRUPTS();
 }

@@ -3,7 +3,7 @@
  *		Sketchers in memory: expanded objects, and how functions get at the model inside.
  *
  * An expanded object lives in a memory context of its own, below the one it was made for;
- * deleting that is all it takes to be rid of it.
+ * deleting that context frees it.
  */
 #include "postgres.h"
 
@@ -30,8 +30,8 @@ sketcher_require_linalg(void)
 }
 
 /*
- * An empty object below the current memory context, which goes with it should an error occur.
- * Its maker moves it to where it belongs.
+ * An empty object below the current memory context, so that an error frees it.  The caller
+ * moves it below its parent when it is complete.
  */
 static Sketcher *
 sketcher_alloc(void)

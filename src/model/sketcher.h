@@ -29,7 +29,7 @@
  *     88        if rows > 0:  mean, dims doubles; basis, bits x dims floats, unless the
  *                             tracker has none but from the seed.  That is all if the basis is
  *                             random; else covariance, the lower triangle by rows, doubles;
- *                             rotation, if it is stored, bits x bits doubles; signs, if the
+ *                             rotation, if it is stored, bits x bits floats; signs, if the
  *                             rotation needs them, bits x bits doubles; waiting rows, waiting
  *                             x dims floats; recent rows, recent x bits floats
  *               with a base:  another such value, to the end

@@ -114,7 +114,7 @@ sketcher_rotation(PG_FUNCTION_ARGS)
 	const int bits = model->config.bits;
 	double	 *rotation = model->rotation;
 
-	/* of a random basis there is none */
+	/* a random basis is not rotated */
 	if (rotation == NULL)
 	{
 		rotation = MemoryContextAllocExtended(CurrentMemoryContext, sizeof(double) * bits * bits,

@@ -261,7 +261,7 @@ sketcher_stream_model_trans(PG_FUNCTION_ARGS)
 	return return_state(fcinfo, state);
 }
 
-/* A state that has been stored is a model like others, and has no row to make a code of. */
+/* A state that was stored has lost its last row's code. */
 PG_FUNCTION_INFO_V1(sketcher_stream_final);
 Datum
 sketcher_stream_final(PG_FUNCTION_ARGS)

@@ -1,10 +1,10 @@
 /*
  * sketcher_check.c
- *		Is what was read a model?  Refuses everything that no learning can have made, and that
- *		learning, merging or writing it again would stumble over.
+ *		Refuses values that learning cannot have made, and that learning, merging or writing
+ *		could not handle.
  *
- * The bounds hold for every model that we write, and for what is learnt from or merged of models
- * within them; so what was accepted once is never refused later.
+ * The bounds hold for every model that we write, and for everything learnt from or merged of
+ * models within them; so a value that was accepted is never refused later.
  */
 #include "postgres.h"
 
@@ -18,13 +18,13 @@
 /* how far a row of an orthogonal matrix may be from length 1 before it is damage */
 #define LENGTH_TOLERANCE 1e-2
 
-/* likewise the sum of squares of W W' - I; below 1 the rounding that is removed shrinks it */
+/* likewise the sum of squares of W W' - I; below 1 restoring W converges */
 #define SKEW_TOLERANCE 0.25
 
 /* what rounding may add to sums */
 #define SLACK 1.01
 
-/* sums as small as this are rounding whatever they should be */
+/* sums below this are nothing but rounding */
 #define TINY 1e-200
 
 /* the mean of floats may be rounded upwards */

@@ -73,15 +73,28 @@ write_doubles(char *out, const double *values, size_t count)
 }
 
 static char *
+write_float(char *out, float value)
+{
+	uint32 bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return write_32(out, bits);
+}
+
+static char *
 write_floats(char *out, const float *values, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-	{
-		uint32 bits;
+		out = write_float(out, values[i]);
+	return out;
+}
 
-		memcpy(&bits, &values[i], sizeof(bits));
-		out = write_32(out, bits);
-	}
+/* doubles whose values single precision has */
+static char *
+write_rounded(char *out, const double *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		out = write_float(out, (float) values[i]);
 	return out;
 }
 
@@ -134,17 +147,31 @@ read_doubles(const char *data, double *values, size_t count)
 	return data + sizeof(double) * count;
 }
 
+static float
+read_float(const char *data)
+{
+	const uint32 bits = read_32(data);
+	float		 value;
+
+	memcpy(&value, &bits, sizeof(value));
+	if (!isfinite(value))
+		report_damage("a number is not finite");
+	return value;
+}
+
 static const char *
 read_floats(const char *data, float *values, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-	{
-		const uint32 bits = read_32(data + sizeof(float) * i);
+		values[i] = read_float(data + sizeof(float) * i);
+	return data + sizeof(float) * count;
+}
 
-		memcpy(&values[i], &bits, sizeof(bits));
-		if (!isfinite(values[i]))
-			report_damage("a number is not finite");
-	}
+static const char *
+read_rounded(const char *data, double *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		values[i] = read_float(data + sizeof(float) * i);
 	return data + sizeof(float) * count;
 }
 
@@ -162,7 +189,7 @@ body_size(const ModelConfig *config, Size waiting, Size recent)
 		return size;
 	size += bits * (bits + 1) / 2 * sizeof(double);
 	if (config->rotation->stored)
-		size += bits * bits * sizeof(double);
+		size += bits * bits * sizeof(float);
 	if (config->rotation->signs)
 		size += bits * bits * sizeof(double);
 	return size + waiting * dims * sizeof(float) + recent * bits * sizeof(float);
@@ -252,7 +279,7 @@ write_body(const Model *model, char *out)
 	for (size_t i = 0; i < bits; i++)
 		out = write_doubles(out, model->covariance + i * bits, i + 1);
 	if (model->config.rotation->stored)
-		out = write_doubles(out, model->rotation, bits * bits);
+		out = write_rounded(out, model->rotation, bits * bits);
 	if (model->config.rotation->signs)
 		out = write_doubles(out, model->signs, bits * bits);
 	out = write_floats(out, model->block, (size_t) model->waiting * dims);
@@ -374,13 +401,19 @@ read_body(const char *data, Model *model)
 		return;
 	data = read_covariance(data, model->covariance, bits);
 	if (rotation->stored)
-		data = read_doubles(data, model->rotation, bits * bits);
+		data = read_rounded(data, model->rotation, bits * bits);
+	else
+		rotation->start(model);
 	if (rotation->signs)
 		data = read_doubles(data, model->signs, bits * bits);
 	data = read_floats(data, model->block, (size_t) model->waiting * dims);
 	for (int t = 0; t < model->waiting; t++)
 		model->norms[t] = squared_length(model->block + (size_t) t * dims, (int) dims);
-	read_floats(data, model->recent, (size_t) model->recent_rows * bits);
+	if (model->recent_rows > 0)
+	{
+		model_prepare_recent(model);
+		read_floats(data, model->recent, (size_t) model->recent_rows * bits);
+	}
 }
 
 /* One model, from the front of a value; what follows it must be a base, if anything does. */

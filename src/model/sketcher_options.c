@@ -29,8 +29,8 @@ sketcher_default_config(int32 dims, int32 bits)
 {
 	ModelConfig config = {.dims = dims,
 						  .bits = bits,
-						  .tracker = trackers[0],
-						  .rotation = rotations[0],
+						  .tracker = &tracker_opast,
+						  .rotation = &rotation_neighbour,
 						  .stable = true,
 						  .center = true,
 						  .forgetting = 1.0,

@@ -12,28 +12,8 @@
 #include "catalog/objectaddress.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
-#include "utils/array.h"
 
 #include "table.h"
-
-/* arguments of sketcher_attach, by their place */
-enum
-{
-	ARGUMENT_TARGET,
-	ARGUMENT_VECTOR,
-	ARGUMENT_CODE,
-	ARGUMENT_BITS,
-	ARGUMENT_TRACKER,
-	ARGUMENT_ROTATION,
-	ARGUMENT_STABLE,
-	ARGUMENT_CENTER,
-	ARGUMENT_FORGETTING,
-	ARGUMENT_SEED,
-	ARGUMENT_NORMALIZE,
-	ARGUMENT_BACKFILL,
-	ARGUMENT_AUTO_REFRESH,
-	ARGUMENT_DIMS
-};
 
 /* What is being attached; names are quoted where they are called sql_*. */
 typedef struct Attach
@@ -42,7 +22,6 @@ typedef struct Attach
 	Oid			model;
 	ModelConfig config;
 	bool		dims_known;
-	bool		backfill;
 	bool		has_code;
 	bool		auto_refresh_is_null;
 	double		auto_refresh;
@@ -76,6 +55,7 @@ check_columns(Attach *attach, Relation target)
 	const AttrNumber  vector = column_number(target, attach->vector_name);
 	const AttrNumber  code = get_attnum(attach->target, attach->code_name);
 	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(target), vector - 1);
+	VectorColumn	  reader;
 	CodeColumn		  column;
 
 	if (attribute->attgenerated != '\0')
@@ -84,7 +64,7 @@ check_columns(Attach *attach, Relation target)
 				errdetail("Its value is not known yet when the trigger makes the code."),
 				errhint("Make the code a generated column, too, with sketcher_hash, or fill the "
 						"vector column by a BEFORE trigger."));
-	check_vector_type(attribute->atttypid, attach->vector_name);
+	vector_column_init(&reader, target, vector);
 	attach->has_code = code != InvalidAttrNumber;
 	if (!attach->has_code)
 		return;
@@ -96,32 +76,29 @@ check_columns(Attach *attach, Relation target)
 				errhint("Detach it first with sketcher_detach."));
 }
 
+/* All arguments but the last two may not be null. */
 static Attach
 read_arguments(FunctionCallInfo fcinfo)
 {
 	Attach attach = {0};
 
-	for (int i = 0; i < ARGUMENT_AUTO_REFRESH; i++)
+	for (int i = 0; i < PG_NARGS() - 2; i++)
 	{
 		if (PG_ARGISNULL(i))
 			ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 					errmsg("argument %d of sketcher_attach is null", i + 1));
 	}
-	attach.target = PG_GETARG_OID(ARGUMENT_TARGET);
-	attach.vector_name = NameStr(*PG_GETARG_NAME(ARGUMENT_VECTOR));
-	attach.code_name = NameStr(*PG_GETARG_NAME(ARGUMENT_CODE));
-	attach.dims_known = !PG_ARGISNULL(ARGUMENT_DIMS);
-	attach.config =
-		sketcher_config(attach.dims_known ? PG_GETARG_INT32(ARGUMENT_DIMS) : MODEL_MAX_DIMS,
-						PG_GETARG_INT32(ARGUMENT_BITS), PG_GETARG_TEXT_PP(ARGUMENT_TRACKER),
-						PG_GETARG_TEXT_PP(ARGUMENT_ROTATION), PG_GETARG_BOOL(ARGUMENT_STABLE),
-						PG_GETARG_BOOL(ARGUMENT_CENTER), PG_GETARG_FLOAT8(ARGUMENT_FORGETTING),
-						PG_GETARG_INT64(ARGUMENT_SEED));
-	attach.config.normalize = PG_GETARG_BOOL(ARGUMENT_NORMALIZE);
-	attach.backfill = PG_GETARG_BOOL(ARGUMENT_BACKFILL);
-	attach.auto_refresh_is_null = PG_ARGISNULL(ARGUMENT_AUTO_REFRESH);
-	if (!attach.auto_refresh_is_null)
-		attach.auto_refresh = PG_GETARG_FLOAT8(ARGUMENT_AUTO_REFRESH);
+	attach.target = PG_GETARG_OID(0);
+	attach.vector_name = NameStr(*PG_GETARG_NAME(1));
+	attach.code_name = NameStr(*PG_GETARG_NAME(2));
+	attach.auto_refresh_is_null = PG_ARGISNULL(12);
+	attach.auto_refresh = attach.auto_refresh_is_null ? 0.0 : PG_GETARG_FLOAT8(12);
+	attach.dims_known = !PG_ARGISNULL(13);
+	attach.config = sketcher_config(attach.dims_known ? PG_GETARG_INT32(13) : MODEL_MAX_DIMS,
+									PG_GETARG_INT32(3), PG_GETARG_TEXT_PP(4), PG_GETARG_TEXT_PP(5),
+									PG_GETARG_BOOL(6), PG_GETARG_BOOL(7), PG_GETARG_FLOAT8(8),
+									PG_GETARG_INT64(9));
+	attach.config.normalize = PG_GETARG_BOOL(10);
 	if (!(attach.auto_refresh >= 0.0 && attach.auto_refresh <= 1.0))
 		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("auto_refresh cannot be %g", attach.auto_refresh),
@@ -142,15 +119,10 @@ make_model_table(Attach *attach)
 	char  nulls[4] = {' ', ' ', attach->dims_known ? ' ' : 'n',
 					  attach->auto_refresh_is_null ? 'n' : ' '};
 
-	sql_run("CREATE TABLE %1$s (target pg_catalog.regclass PRIMARY KEY, published %2$s.sketcher, "
-			"learning %2$s.sketcher NOT NULL, dims pg_catalog.int4, "
-			"auto_refresh pg_catalog.float8, generation pg_catalog.int8 NOT NULL DEFAULT 0, "
-			"learnt pg_catalog.pg_snapshot, server pg_catalog.int8, rewritten pg_catalog.xid8[], "
-			"walk_table pg_catalog.regclass, walk_file pg_catalog.oid, walk_page pg_catalog.int8, "
-			"walk_skipped pg_catalog.bool)",
-			attach->sql_model, attach->sql_extension);
-	sql_run("COMMENT ON TABLE %s IS %s", attach->sql_model,
-			quote_literal_cstr("unifdiag: the models of a column of codes"));
+	sql_run(psprintf("CREATE TABLE %s (%s)", attach->sql_model,
+					 model_table_columns(attach->sql_extension)));
+	sql_run(psprintf("COMMENT ON TABLE %s IS 'unifdiag: the models of a column of codes'",
+					 attach->sql_model));
 	attach->model =
 		DatumGetObjectId(DirectFunctionCall1(regclassin, CStringGetDatum(attach->sql_model)));
 	types[1] = get_atttype(attach->model, MODEL_LEARNING);
@@ -158,8 +130,8 @@ make_model_table(Attach *attach)
 	values[1] = SketcherGetDatum(sketcher_create(&attach->config, CurrentMemoryContext));
 	values[2] = Int32GetDatum(attach->config.dims);
 	values[3] = Float8GetDatum(attach->auto_refresh);
-	if (SPI_execute_with_args(psprintf("INSERT INTO %s (target, learning, dims, auto_refresh) "
-									   "VALUES ($1, $2, $3, $4)",
+	if (SPI_execute_with_args(psprintf("INSERT INTO %s (target, learning, dims, auto_refresh, "
+									   "generation) VALUES ($1, $2, $3, $4, 0)",
 									   attach->sql_model),
 							  4, types, values, nulls, false, 0) != SPI_OK_INSERT)
 		elog(ERROR, "could not fill a model table");
@@ -176,11 +148,12 @@ make_trigger(const Attach *attach)
 
 	PG_TRY();
 	{
-		sql_run("CREATE TRIGGER %1$s BEFORE INSERT OR UPDATE ON %2$s FOR EACH ROW "
-				"WHEN (%3$s.sketcher_columns(%4$s::pg_catalog.regclass, NEW.%5$s, NEW.%6$s)) "
-				"EXECUTE FUNCTION %3$s.sketcher_hash_trigger()",
-				name, attach->sql_target, attach->sql_extension,
-				quote_literal_cstr(attach->sql_model), attach->sql_vector, attach->sql_code);
+		sql_run(
+			psprintf("CREATE TRIGGER %1$s BEFORE INSERT OR UPDATE ON %2$s FOR EACH ROW "
+					 "WHEN (%3$s.sketcher_columns(%4$s::pg_catalog.regclass, NEW.%5$s, NEW.%6$s)) "
+					 "EXECUTE FUNCTION %3$s.sketcher_hash_trigger()",
+					 name, attach->sql_target, attach->sql_extension,
+					 quote_literal_cstr(attach->sql_model), attach->sql_vector, attach->sql_code));
 	}
 	PG_CATCH();
 	{
@@ -196,33 +169,19 @@ make_trigger(const Attach *attach)
 		ReThrowError(error);
 	}
 	PG_END_TRY();
-	sql_run("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", attach->sql_target, name);
-}
-
-/* The model table goes with the code column.  A dump does not know this. */
-static void
-record_dependency(const Attach *attach)
-{
-	ObjectAddress model;
-	ObjectAddress column;
-
-	ObjectAddressSet(model, RelationRelationId, attach->model);
-	ObjectAddressSubSet(column, RelationRelationId, attach->target,
-						get_attnum(attach->target, attach->code_name));
-	recordDependencyOn(&model, &column, DEPENDENCY_AUTO);
+	sql_run(psprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", attach->sql_target, name));
 }
 
 /* Learns the rows there are, and lets the trigger make their codes. */
 static void
 backfill(const Attach *attach, const CodeColumn *column)
 {
-	ModelRow	 row;
-	Learning	 learning;
-	const Model *model;
+	ModelRow row;
+	Learning learning;
 
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	model_row_get(attach->model, &row);
+	(void) model_row_get(attach->model, GetActiveSnapshot(), false, &row);
 	learning = learn_rows(&row, column);
 	if (learning.skipped > 0)
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
@@ -231,21 +190,18 @@ backfill(const Attach *attach, const CodeColumn *column)
 					   attach->vector_name, learning.skipped, learning.skipped + learning.learnt),
 				errhint("Change these rows, or attach with backfill => false: a refresh leaves "
 						"them without codes."));
-	if (learning.learnt > 0)
+	if (learning.learnt >= attach->config.bits)
 	{
-		model = sketcher_model(ROW_VALUE(&row, LEARNING));
-		if (model->rows >= model->config.bits)
-		{
-			publish(&row);
-			/* what comes later in a longer transaction has its number, and has to be learnt */
-			if (!IsTransactionBlock())
-				note_transaction(&row);
-		}
-		model_row_update(&row, MODEL_PUBLISHED, MODEL_REWRITTEN);
-		if (!ROW_IS_NULL(&row, PUBLISHED))
-			sql_run("UPDATE %1$s SET %2$s = NULL WHERE %3$s IS NOT NULL OR %2$s IS NOT NULL",
-					attach->sql_target, attach->sql_code, attach->sql_vector);
+		model_row_publish(&row);
+		/* what comes later in a longer transaction has its number, and has to be learnt */
+		if (!IsTransactionBlock())
+			note_transaction(&row);
 	}
+	if (learning.learnt > 0)
+		model_row_update(&row, MODEL_PUBLISHED, MODEL_REWRITTEN);
+	if (!ROW_IS_NULL(&row, PUBLISHED))
+		sql_run(psprintf("UPDATE %1$s SET %2$s = NULL WHERE %3$s IS NOT NULL OR %2$s IS NOT NULL",
+						 attach->sql_target, attach->sql_code, attach->sql_vector));
 	PopActiveSnapshot();
 }
 
@@ -253,12 +209,14 @@ PG_FUNCTION_INFO_V1(sketcher_attach);
 Datum
 sketcher_attach(PG_FUNCTION_ARGS)
 {
-	Attach		attach = read_arguments(fcinfo);
-	Relation	target = open_named(attach.target, AccessExclusiveLock);
-	const Oid	owner = target->rd_rel->relowner;
-	const char *schema = get_namespace_name(RelationGetNamespace(target));
-	CodeColumn	column;
-	SqlUser		user;
+	Attach		  attach = read_arguments(fcinfo);
+	Relation	  target = open_named(attach.target, AccessExclusiveLock);
+	const Oid	  owner = target->rd_rel->relowner;
+	const char	 *schema = get_namespace_name(RelationGetNamespace(target));
+	ObjectAddress model_address;
+	ObjectAddress code_address;
+	CodeColumn	  column;
+	SqlUser		  user;
 
 	check_target(target);
 	(void) leaf_tables(attach.target);
@@ -272,16 +230,19 @@ sketcher_attach(PG_FUNCTION_ARGS)
 	user = become_user(owner);
 	SPI_connect();
 	if (!attach.has_code)
-		sql_run("ALTER TABLE %s ADD COLUMN %s %s.bithash(%d)", attach.sql_target, attach.sql_code,
-				attach.sql_extension, attach.config.bits);
+		sql_run(psprintf("ALTER TABLE %s ADD COLUMN %s %s.bithash(%d)", attach.sql_target,
+						 attach.sql_code, attach.sql_extension, attach.config.bits));
 	make_model_table(&attach);
 	make_trigger(&attach);
-	record_dependency(&attach);
 	CommandCounterIncrement();
 	target = table_open(attach.target, NoLock);
 	get_code_column(target, column_number(target, attach.code_name), &column);
 	table_close(target, NoLock);
-	if (attach.backfill)
+	/* the model table goes with the code column; a dump does not know this */
+	ObjectAddressSet(model_address, RelationRelationId, attach.model);
+	ObjectAddressSubSet(code_address, RelationRelationId, attach.target, column.code);
+	recordDependencyOn(&model_address, &code_address, DEPENDENCY_AUTO);
+	if (PG_GETARG_BOOL(11))
 		backfill(&attach, &column);
 	else if (!attach.auto_refresh_is_null)
 		worker_count_row(&column, 1);
@@ -304,10 +265,10 @@ sketcher_detach(PG_FUNCTION_ARGS)
 	table_close(target, NoLock);
 	user = become_user(owner);
 	SPI_connect();
-	sql_run("DROP TRIGGER %s ON %s", quote_identifier(column.trigger_name),
-			sql_relation(PG_GETARG_OID(0)));
+	sql_run(psprintf("DROP TRIGGER %s ON %s", quote_identifier(column.trigger_name),
+					 sql_relation(PG_GETARG_OID(0))));
 	/* what others have built on the model table keeps it, also triggers of other tables */
-	sql_run("DROP TABLE %s", sql_relation(column.model));
+	sql_run(psprintf("DROP TABLE %s", sql_relation(column.model)));
 	SPI_finish();
 	restore_user(user);
 	PG_RETURN_VOID();

@@ -22,6 +22,8 @@
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_coerce.h"
+#include "utils/acl.h"
+#include "utils/rls.h"
 #include "utils/syscache.h"
 
 #include "table.h"
@@ -50,6 +52,24 @@ table_owner(Oid table)
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
 	ReleaseSysCache(tuple);
 	return owner;
+}
+
+/* Only the owner, and only if no policy hides rows from the owner. */
+void
+check_table_owner(Relation target)
+{
+	const Oid owner = target->rd_rel->relowner;
+
+	if (!owns_relation(RelationGetRelid(target), GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(target->rd_rel->relkind),
+					   RelationGetRelationName(target));
+	if (check_enable_rls(RelationGetRelid(target), owner, true) == RLS_ENABLED)
+		ereport(
+			ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			errmsg("row-level security hides rows of table \"%s\" from its owner",
+				   RelationGetRelationName(target)),
+			errhint(
+				"Use ALTER TABLE ... NO FORCE ROW LEVEL SECURITY, or an owner with BYPASSRLS."));
 }
 
 /* Is this the function of ours that C calls so? */
@@ -109,6 +129,7 @@ trigger_code_column(const Trigger *trigger, CodeColumn *column)
 	model = linitial(call->args);
 	if (!IsA(model, Const) || model->constisnull || model->consttype != REGCLASSOID)
 		return false;
+	column->trigger = trigger->tgoid;
 	column->trigger_name = pstrdup(trigger->tgname);
 	column->function = trigger->tgfoid;
 	column->model = DatumGetObjectId(model->constvalue);
@@ -134,6 +155,26 @@ find_code_column(Relation target, AttrNumber code, Oid model, CodeColumn *column
 			return true;
 	}
 	return false;
+}
+
+/* What makes the codes of a column that has to be attached, to a model of the same owner. */
+void
+get_code_column(Relation target, AttrNumber code, CodeColumn *column)
+{
+	const char *table = RelationGetRelationName(target);
+
+	if (!find_code_column(target, code, InvalidOid, column))
+		ereport(
+			ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("column \"%s\" of table \"%s\" is not attached",
+				   get_attname(RelationGetRelid(target), code, false), table),
+			errhint("Attach it with sketcher_attach; a partition is attached through its parent."));
+	if (table_owner(column->model) != target->rd_rel->relowner)
+		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("table \"%s\" and its model table \"%s\" have different owners", table,
+					   get_rel_name(column->model)),
+				errhint("Use ALTER TABLE %s OWNER TO %s.", sql_relation(column->model),
+						quote_identifier(GetUserNameFromId(target->rd_rel->relowner, false))));
 }
 
 /* The number of a column that the user has named. */
@@ -174,17 +215,16 @@ check_not_foreign(const char *name, char kind)
 				errhint("Detach the partition, and attach the column on its own server."));
 }
 
-/* The tables that have the rows: the target itself, or its partitions by oid. */
+/* The tables that have the rows, locked: the target itself, or its partitions by oid. */
 List *
 leaf_tables(Oid target)
 {
+	const bool parted = get_rel_relkind(target) == RELKIND_PARTITIONED_TABLE;
+	List	  *all =
+		 parted ? find_all_inheritors(target, AccessShareLock, NULL) : list_make1_oid(target);
 	List	 *tables = NIL;
-	List	 *all;
 	ListCell *cell;
 
-	if (get_rel_relkind(target) != RELKIND_PARTITIONED_TABLE)
-		return list_make1_oid(target);
-	all = find_all_inheritors(target, AccessShareLock, NULL);
 	foreach (cell, all)
 	{
 		const char kind = get_rel_relkind(lfirst_oid(cell));
@@ -219,61 +259,37 @@ is_part_of(Oid table, Oid target)
 							   list_member_oid(get_partition_ancestors(table), target));
 }
 
-static bool
-needs_cast(Oid type)
-{
-	const Oid base = getBaseType(type);
-
-	return base != FLOAT4ARRAYOID && base != FLOAT8ARRAYOID;
-}
-
-/* Refuses what can never be a vector. */
-void
-check_vector_type(Oid type, const char *name)
-{
-	Oid					   function;
-	const CoercionPathType path =
-		needs_cast(type)
-			? find_coercion_pathway(FLOAT4ARRAYOID, getBaseType(type), COERCION_EXPLICIT, &function)
-			: COERCION_PATH_RELABELTYPE;
-
-	if (path == COERCION_PATH_NONE || path == COERCION_PATH_COERCEVIAIO)
-		ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
-				errmsg("column \"%s\" has type %s, which is not a vector", name,
-					   format_type_be(type)),
-				errhint("Vectors are arrays of numbers, or of a type with a cast to real[]."));
-}
-
-/* The cast of a column to real[] as an expression whose input is set row by row. */
-static ExprState *
-make_cast(Oid type, int32 typmod, Oid collation)
-{
-	CaseTestExpr *input = makeNode(CaseTestExpr);
-	Node		 *cast;
-
-	input->typeId = type;
-	input->typeMod = typmod;
-	input->collation = collation;
-	cast = coerce_to_target_type(NULL, (Node *) input, type, FLOAT4ARRAYOID, -1, COERCION_EXPLICIT,
-								 COERCE_EXPLICIT_CAST, -1);
-	return ExecInitExpr(expression_planner((Expr *) cast), NULL);
-}
-
-/* Finds out how to read a column; what it needs is kept in the current memory context. */
+/*
+ * Finds out how to read a column, and refuses what can never be a vector.  What it needs is kept
+ * in the current memory context.
+ */
 void
 vector_column_init(VectorColumn *column, Relation relation, AttrNumber number)
 {
 	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(relation), number - 1);
+	const Oid		  base = getBaseType(attribute->atttypid);
+	CaseTestExpr	 *input = makeNode(CaseTestExpr);
+	Node			 *cast;
 	SqlUser			  user;
 
 	memset(column, 0, sizeof(*column));
 	column->owner = relation->rd_rel->relowner;
-	check_vector_type(attribute->atttypid, NameStr(attribute->attname));
-	if (!needs_cast(attribute->atttypid))
+	if (base == FLOAT4ARRAYOID || base == FLOAT8ARRAYOID)
 		return;
+	/* an expression whose input is set row by row */
+	input->typeId = attribute->atttypid;
+	input->typeMod = attribute->atttypmod;
+	input->collation = attribute->attcollation;
+	cast = coerce_to_target_type(NULL, (Node *) input, input->typeId, FLOAT4ARRAYOID, -1,
+								 COERCION_EXPLICIT, COERCE_EXPLICIT_CAST, -1);
+	if (cast == NULL || IsA(cast, CoerceViaIO))
+		ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
+				errmsg("column \"%s\" has type %s, which is not a vector",
+					   NameStr(attribute->attname), format_type_be(attribute->atttypid)),
+				errhint("Vectors are arrays of numbers, or of a type with a cast to real[]."));
 	user = become_user(column->owner);
 	column->context = CreateStandaloneExprContext();
-	column->cast = make_cast(attribute->atttypid, attribute->atttypmod, attribute->attcollation);
+	column->cast = ExecInitExpr(expression_planner((Expr *) cast), NULL);
 	restore_user(user);
 }
 

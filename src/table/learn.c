@@ -22,15 +22,6 @@
 /* rows that are no vectors of the model's kind: so many are named */
 #define MOST_WARNINGS 5
 
-typedef struct Learn
-{
-	ModelRow	 *row;
-	Learning	 *result;
-	Sketcher	 *sketcher;
-	MemoryContext context; /* of the sketcher */
-	LearntMarks	  marks;
-} Learn;
-
 static int
 compare_numbers(const void *a, const void *b)
 {
@@ -38,25 +29,6 @@ compare_numbers(const void *a, const void *b)
 	const uint64 y = *(const Datum *) b;
 
 	return (x > y) - (x < y);
-}
-
-/* The transactions of a row; nulls among them, which are none of ours, are left out. */
-static Datum *
-read_numbers(Datum array, int *count)
-{
-	Datum *numbers;
-	bool  *nulls;
-	int	   room;
-
-	deconstruct_array(DatumGetArrayTypeP(array), XID8OID, 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE,
-					  &numbers, &nulls, &room);
-	*count = 0;
-	for (int i = 0; i < room; i++)
-	{
-		if (!nulls[i])
-			numbers[(*count)++] = numbers[i];
-	}
-	return numbers;
 }
 
 /* The full number of a transaction: the last one that had these 32 bits. */
@@ -99,14 +71,12 @@ read_marks(const ModelRow *row, LearntMarks *marks)
 	marks->next = U64FromFullTransactionId(ReadNextFullTransactionId());
 	marks->nothing = ROW_IS_NULL(row, LEARNT) || ROW_IS_NULL(row, SERVER) ||
 					 DatumGetInt64(ROW_VALUE(row, SERVER)) != (int64) GetSystemIdentifier();
-	if (marks->nothing)
-		return;
 	marks->learnt = ROW_VALUE(row, LEARNT);
-	if (!ROW_IS_NULL(row, REWRITTEN))
-	{
-		marks->rewritten = read_numbers(ROW_VALUE(row, REWRITTEN), &marks->rewritten_count);
-		qsort(marks->rewritten, marks->rewritten_count, sizeof(Datum), compare_numbers);
-	}
+	if (ROW_IS_NULL(row, REWRITTEN))
+		return;
+	deconstruct_array(DatumGetArrayTypeP(ROW_VALUE(row, REWRITTEN)), XID8OID, 8, FLOAT8PASSBYVAL,
+					  TYPALIGN_DOUBLE, &marks->rewritten, NULL, &marks->rewritten_count);
+	qsort(marks->rewritten, marks->rewritten_count, sizeof(Datum), compare_numbers);
 }
 
 /* Has the model not seen this row version yet? */
@@ -129,109 +99,87 @@ is_new(const LearntMarks *marks, TupleTableSlot *slot)
 					compare_numbers) == NULL);
 }
 
-static void
-warn_of_row(const Learn *learn, Relation relation, TupleTableSlot *slot)
+/* Notes that the running transaction writes codes: its row versions are not new. */
+void
+note_transaction(ModelRow *row)
 {
-	if (learn->result->skipped > MOST_WARNINGS)
+	LearntMarks marks;
+	Datum	   *numbers;
+
+	read_marks(row, &marks);
+	numbers = palloc_extended(sizeof(Datum) * (marks.rewritten_count + 1), MCXT_ALLOC_HUGE);
+	if (marks.rewritten_count > 0)
+		memcpy(numbers, marks.rewritten, sizeof(Datum) * marks.rewritten_count);
+	numbers[marks.rewritten_count] = FullTransactionIdGetDatum(GetCurrentFullTransactionId());
+	model_row_set(row, MODEL_REWRITTEN,
+				  PointerGetDatum(construct_array(numbers, marks.rewritten_count + 1, XID8OID, 8,
+												  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)));
+}
+
+/* Learns a row, or warns that it has no vector of the model's kind. */
+static void
+learn_row(Learning *learning, Relation relation, TupleTableSlot *slot, ArrayType *array)
+{
+	Vector vector;
+
+	if (vector_try_read(array, &vector))
+	{
+		/* the first vector says how many dimensions there are, if nobody did before */
+		if (ROW_IS_NULL(learning->row, DIMS))
+		{
+			const ModelConfig config =
+				sketcher_config_for(&learning->sketcher->model->config, vector.dims);
+
+			learning->sketcher = sketcher_create(&config, learning->context);
+			model_row_set(learning->row, MODEL_DIMS, Int32GetDatum(vector.dims));
+		}
+		if (vector.dims == learning->sketcher->model->config.dims)
+		{
+			sketcher_learn_row(learning->sketcher, vector);
+			learning->learnt++;
+			return;
+		}
+	}
+	if (++learning->skipped > MOST_WARNINGS)
 		return;
 	ereport(WARNING, errcode(ERRCODE_DATA_EXCEPTION),
 			errmsg("row (%u,%u) of table \"%s\" has no vector of %d finite numbers and gets no "
 				   "code",
 				   ItemPointerGetBlockNumber(&slot->tts_tid),
 				   ItemPointerGetOffsetNumber(&slot->tts_tid), RelationGetRelationName(relation),
-				   learn->sketcher->model->config.dims));
-}
-
-/* The first vector says how many dimensions there are, if nobody did before. */
-static void
-set_dims(Learn *learn, int dims)
-{
-	if (ROW_IS_NULL(learn->row, DIMS))
-	{
-		const ModelConfig config = sketcher_config_for(&learn->sketcher->model->config, dims);
-
-		learn->sketcher = sketcher_create(&config, learn->context);
-		model_row_set(learn->row, MODEL_DIMS, Int32GetDatum(dims));
-	}
+				   learning->sketcher->model->config.dims));
 }
 
 static void
-learn_row(Learn *learn, Relation relation, VectorColumn *column, TupleTableSlot *slot, Datum datum)
+learn_table(Learning *learning, Relation relation, const CodeColumn *column)
 {
-	Vector vector;
-
-	if (vector_try_read(vector_column_array(column, datum), &vector))
-	{
-		set_dims(learn, vector.dims);
-		if (vector.dims == learn->sketcher->model->config.dims)
-		{
-			sketcher_learn_row(learn->sketcher, vector);
-			learn->result->learnt++;
-			return;
-		}
-	}
-	learn->result->skipped++;
-	warn_of_row(learn, relation, slot);
-}
-
-static void
-learn_table(Learn *learn, Oid table, const CodeColumn *target_column)
-{
-	Relation		relation = try_table_open(table, AccessShareLock);
 	MemoryContext	scratch;
 	MemoryContext	caller;
-	TupleTableSlot *slot;
-	TableScanDesc	scan;
-	CodeColumn		column;
-	VectorColumn	vector;
+	TupleTableSlot *slot = table_slot_create(relation, NULL);
+	TableScanDesc scan = table_beginscan_strat(relation, GetActiveSnapshot(), 0, NULL, true, true);
+	VectorColumn  vector;
 
-	if (relation == NULL)
-		return;
-	column =
-		column_of_part(relation, DatumGetObjectId(ROW_VALUE(learn->row, TARGET)), target_column);
-	vector_column_init(&vector, relation, column.vector);
-	slot = table_slot_create(relation, NULL);
-	scan = table_beginscan_strat(relation, GetActiveSnapshot(), 0, NULL, true, true);
+	vector_column_init(&vector, relation, column->vector);
 	scratch = AllocSetContextCreate(CurrentMemoryContext, "unifdiag learn", ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(scratch);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
-		bool  is_null;
-		Datum datum = slot_getattr(slot, column.vector, &is_null);
+		bool		is_null;
+		const Datum datum = slot_getattr(slot, column->vector, &is_null);
 
 		CHECK_FOR_INTERRUPTS();
 		if (is_null)
 			continue;
-		if (slot_attisnull(slot, column.code))
-			learn->result->missing++;
-		if (is_new(&learn->marks, slot))
-			learn_row(learn, relation, &vector, slot, datum);
+		if (slot_attisnull(slot, column->code))
+			learning->missing++;
+		if (is_new(&learning->marks, slot))
+			learn_row(learning, relation, slot, vector_column_array(&vector, datum));
 		MemoryContextReset(scratch);
 	}
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(scratch);
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
-	table_close(relation, NoLock);
-}
-
-/* Notes that the running transaction writes codes: its row versions are not new. */
-void
-note_transaction(ModelRow *row)
-{
-	const uint64 next = U64FromFullTransactionId(ReadNextFullTransactionId());
-	const uint64 number = full_number(next, GetCurrentTransactionId());
-	Datum		*numbers = NULL;
-	int			 count = 0;
-
-	if (!ROW_IS_NULL(row, REWRITTEN))
-		numbers = read_numbers(ROW_VALUE(row, REWRITTEN), &count);
-	numbers =
-		count == 0 ? palloc(sizeof(Datum)) : repalloc_huge(numbers, sizeof(Datum) * (count + 1));
-	numbers[count++] = FullTransactionIdGetDatum(FullTransactionIdFromU64(number));
-	model_row_set(row, MODEL_REWRITTEN,
-				  PointerGetDatum(construct_array(numbers, count, XID8OID, 8, FLOAT8PASSBYVAL,
-												  TYPALIGN_DOUBLE)));
 }
 
 /*
@@ -241,18 +189,24 @@ note_transaction(ModelRow *row)
 Learning
 learn_rows(ModelRow *row, const CodeColumn *column)
 {
-	Learning  result = {0};
-	Learn	  learn = {.row = row, .result = &result, .context = CurrentMemoryContext};
-	List	 *tables = leaf_tables(DatumGetObjectId(ROW_VALUE(row, TARGET)));
+	const Oid target = DatumGetObjectId(ROW_VALUE(row, TARGET));
+	Learning  learning = {.row = row, .context = CurrentMemoryContext};
+	List	 *tables = leaf_tables(target);
 	ListCell *cell;
 
-	read_marks(row, &learn.marks);
-	learn.sketcher = sketcher_writable(ROW_VALUE(row, LEARNING), learn.context);
+	read_marks(row, &learning.marks);
+	learning.sketcher = sketcher_writable(ROW_VALUE(row, LEARNING), learning.context);
 	foreach (cell, tables)
-		learn_table(&learn, lfirst_oid(cell), column);
-	model_row_set(row, MODEL_LEARNING, SketcherGetDatum(learn.sketcher));
-	model_row_set(row, MODEL_LEARNT, snapshot_datum(learn.marks.next, GetActiveSnapshot()));
+	{
+		Relation   relation = table_open(lfirst_oid(cell), NoLock);
+		CodeColumn here = column_of_part(relation, target, column);
+
+		learn_table(&learning, relation, &here);
+		table_close(relation, NoLock);
+	}
+	model_row_set(row, MODEL_LEARNING, SketcherGetDatum(learning.sketcher));
+	model_row_set(row, MODEL_LEARNT, snapshot_datum(learning.marks.next, GetActiveSnapshot()));
 	model_row_set(row, MODEL_SERVER, Int64GetDatum((int64) GetSystemIdentifier()));
-	model_row_set_null(row, MODEL_REWRITTEN);
-	return result;
+	row->nulls[MODEL_REWRITTEN - 1] = true;
+	return learning;
 }

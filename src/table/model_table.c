@@ -9,10 +9,12 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "utils/acl.h"
 #include "utils/datum.h"
 #include "utils/rls.h"
+#include "utils/varlena.h"
 
 #include "table.h"
 
@@ -29,8 +31,24 @@ static const struct
 	{"learnt", PG_SNAPSHOTOID, true},  {"server", INT8OID, true},
 	{"rewritten", XID8ARRAYOID, true}, {"walk_table", REGCLASSOID, true},
 	{"walk_file", OIDOID, true},	   {"walk_page", INT8OID, true},
-	{"walk_skipped", BOOLOID, true},
 };
+
+/* The columns as CREATE TABLE wants them; the schema of the extension is given. */
+char *
+model_table_columns(const char *extension)
+{
+	StringInfoData sql;
+
+	initStringInfo(&sql);
+	for (int i = 0; i < MODEL_COLUMNS; i++)
+		appendStringInfo(&sql, "%s %s%s, ", model_columns[i].name,
+						 OidIsValid(model_columns[i].type)
+							 ? format_type_be_qualified(model_columns[i].type)
+							 : psprintf("%s.sketcher", extension),
+						 model_columns[i].may_be_null ? "" : " NOT NULL");
+	appendStringInfo(&sql, "PRIMARY KEY (%s)", model_columns[0].name);
+	return sql.data;
+}
 
 /* Is this a model table, by its columns? */
 static void
@@ -74,8 +92,7 @@ check_model_row(Relation model, const ModelRow *row)
 		bad = "auto_refresh";
 	if (!ROW_IS_NULL(row, WALK_TABLE) &&
 		(ROW_IS_NULL(row, WALK_PAGE) || ROW_IS_NULL(row, WALK_FILE) ||
-		 ROW_IS_NULL(row, WALK_SKIPPED) || ROW_IS_NULL(row, PUBLISHED) ||
-		 DatumGetInt64(ROW_VALUE(row, WALK_PAGE)) < 0 ||
+		 ROW_IS_NULL(row, PUBLISHED) || DatumGetInt64(ROW_VALUE(row, WALK_PAGE)) < 0 ||
 		 DatumGetInt64(ROW_VALUE(row, WALK_PAGE)) > MaxBlockNumber))
 		bad = "walk_table";
 	if (bad != NULL)
@@ -86,26 +103,26 @@ check_model_row(Relation model, const ModelRow *row)
 }
 
 /*
- * The row, in the current memory context; false if there is none.  Its models are as stored,
- * mostly toast pointers, good for as long as the snapshot is.
+ * The row, in the current memory context; false if there is none and that is allowed.  Its
+ * models are as stored, mostly toast pointers, good for as long as the snapshot is.
  */
 bool
-model_row_read(Relation model, Snapshot snapshot, ModelRow *row)
+model_row_get(Oid oid, Snapshot snapshot, bool missing_ok, ModelRow *row)
 {
-	TupleDesc		descriptor = RelationGetDescr(model);
+	Relation		model = open_named(oid, AccessShareLock);
 	TupleTableSlot *slot;
 	TableScanDesc	scan;
 	bool			found;
 
 	check_model_table(model);
 	memset(row, 0, sizeof(*row));
-	row->model = RelationGetRelid(model);
+	row->model = oid;
 	slot = table_slot_create(model, NULL);
 	scan = table_beginscan_strat(model, snapshot, 0, NULL, true, false);
 	found = table_scan_getnextslot(scan, ForwardScanDirection, slot);
 	for (int i = 0; found && i < MODEL_COLUMNS; i++)
 	{
-		Form_pg_attribute column = TupleDescAttr(descriptor, i);
+		Form_pg_attribute column = TupleDescAttr(RelationGetDescr(model), i);
 		const Datum		  value = slot_getattr(slot, i + 1, &row->nulls[i]);
 
 		if (!row->nulls[i])
@@ -115,26 +132,13 @@ model_row_read(Relation model, Snapshot snapshot, ModelRow *row)
 	ExecDropSingleTupleTableSlot(slot);
 	if (found)
 		check_model_row(model, row);
+	else if (!missing_ok)
+		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("model table \"%s\" is empty", RelationGetRelationName(model)),
+				errhint("Detach the column and attach it again."));
+	/* the lock stays, for models that are still to be fetched */
+	table_close(model, NoLock);
 	return found;
-}
-
-void
-model_row_missing(Relation model)
-{
-	ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("model table \"%s\" is empty", RelationGetRelationName(model)),
-			errhint("Detach the column and attach it again."));
-}
-
-/* The row as the active snapshot sees it; there has to be one. */
-void
-model_row_get(Oid oid, ModelRow *row)
-{
-	Relation model = open_named(oid, AccessShareLock);
-
-	if (!model_row_read(model, GetActiveSnapshot(), row))
-		model_row_missing(model);
-	table_close(model, AccessShareLock);
 }
 
 void
@@ -144,10 +148,22 @@ model_row_set(ModelRow *row, int column, Datum value)
 	row->nulls[column - 1] = false;
 }
 
+/* Where the codes that have to follow the published model begin. */
 void
-model_row_set_null(ModelRow *row, int column)
+model_row_set_walk(ModelRow *row, Oid table, Oid file, BlockNumber page)
 {
-	row->nulls[column - 1] = true;
+	model_row_set(row, MODEL_WALK_TABLE, ObjectIdGetDatum(table));
+	model_row_set(row, MODEL_WALK_FILE, ObjectIdGetDatum(file));
+	model_row_set(row, MODEL_WALK_PAGE, Int64GetDatum((int64) page));
+}
+
+/* What was learnt makes the codes from now on. */
+void
+model_row_publish(ModelRow *row)
+{
+	model_row_set(row, MODEL_PUBLISHED, ROW_VALUE(row, LEARNING));
+	model_row_set(row, MODEL_GENERATION,
+				  Int64GetDatum(DatumGetInt64(ROW_VALUE(row, GENERATION)) + 1));
 }
 
 /* Changes the columns of the row from one to another; runs in SPI, as the owner. */
@@ -183,30 +199,45 @@ model_row_update(ModelRow *row, int first, int last)
 }
 
 /* sketcher_hash(model_table, v): with the published model, as this query sees it. */
-PG_FUNCTION_INFO_V1(sketcher_hash_published);
-Datum
-sketcher_hash_published(PG_FUNCTION_ARGS)
+static BitHash *
+hash_published(FunctionCallInfo fcinfo, Oid oid)
 {
-	HashPlan	   *plan;
-	const Oid		oid = PG_GETARG_OID(0);
 	Relation		model = open_named(oid, AccessShareLock);
+	const char	   *name = RelationGetRelationName(model);
 	const AclResult allowed = pg_class_aclcheck(oid, GetUserId(), ACL_SELECT);
+	HashPlan	   *plan;
 	ModelRow		row;
 
 	if (allowed != ACLCHECK_OK)
-		aclcheck_error(allowed, OBJECT_TABLE, RelationGetRelationName(model));
+		aclcheck_error(allowed, OBJECT_TABLE, name);
 	if (check_enable_rls(oid, InvalidOid, true) == RLS_ENABLED)
 		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				errmsg("model table \"%s\" has row-level security",
-					   RelationGetRelationName(model)));
-	if (!model_row_read(model, GetActiveSnapshot(), &row) || ROW_IS_NULL(&row, PUBLISHED))
+				errmsg("model table \"%s\" has row-level security", name));
+	if (!model_row_get(oid, GetActiveSnapshot(), true, &row) || ROW_IS_NULL(&row, PUBLISHED))
 		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("model table \"%s\" has not published a model yet",
-					   RelationGetRelationName(model)),
+				errmsg("model table \"%s\" has not published a model yet", name),
 				errhint("CALL sketcher_refresh when the table has at least as many rows as a "
 						"code has bits."));
 	plan = hash_plan_pin((HashPin **) &fcinfo->flinfo->fn_extra, ROW_VALUE(&row, PUBLISHED),
 						 fcinfo->flinfo->fn_mcxt);
-	table_close(model, AccessShareLock);
-	PG_RETURN_POINTER(hash_plan_code(plan, PG_GETARG_VECTOR(1)));
+	table_close(model, NoLock);
+	return hash_plan_code(plan, vector_argument(fcinfo, 1));
+}
+
+PG_FUNCTION_INFO_V1(sketcher_hash_published);
+Datum
+sketcher_hash_published(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(hash_published(fcinfo, PG_GETARG_OID(0)));
+}
+
+/* The same for a model table that is named by a literal. */
+PG_FUNCTION_INFO_V1(sketcher_hash_named);
+Datum
+sketcher_hash_named(PG_FUNCTION_ARGS)
+{
+	List *name = textToQualifiedNameList(PG_GETARG_TEXT_PP(0));
+
+	PG_RETURN_POINTER(
+		hash_published(fcinfo, RangeVarGetRelid(makeRangeVarFromNameList(name), NoLock, false)));
 }

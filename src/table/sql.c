@@ -20,7 +20,8 @@ become_user(Oid user)
 
 	GetUserIdAndSecContext(&before.user, &before.context);
 	before.settings = NewGUCNestLevel();
-	if (user != before.user)
+	/* by RESET ROLE it would be the session's user */
+	if (user != before.user || user != GetSessionUserId())
 		SetUserIdAndSecContext(user, before.context | SECURITY_LOCAL_USERID_CHANGE |
 										 SECURITY_RESTRICTED_OPERATION);
 	return before;
@@ -45,27 +46,12 @@ sql_relation(Oid relation)
 	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)), name);
 }
 
-/* Runs a statement; SPI has its result. */
+/* Runs a statement. */
 void
-sql_run(const char *format, ...)
+sql_run(const char *statement)
 {
-	StringInfoData statement;
-	int			   needed = 1;
-
-	initStringInfo(&statement);
-	while (needed > 0)
-	{
-		va_list arguments;
-
-		va_start(arguments, format);
-		needed = appendStringInfoVA(&statement, format, arguments);
-		va_end(arguments);
-		if (needed > 0)
-			enlargeStringInfo(&statement, needed);
-	}
-	if (SPI_execute(statement.data, false, 0) < 0)
-		elog(ERROR, "could not execute: %s", statement.data);
-	pfree(statement.data);
+	if (SPI_execute(statement, false, 0) < 0)
+		elog(ERROR, "could not execute: %s", statement);
 }
 
 /*

@@ -17,8 +17,7 @@
  * rewritten    xid8[]       transactions since then in which a refresh wrote codes
  * walk_table   regclass     where a refresh is: the table or partition; null if none is
  * walk_file    oid            unfinished; the table's file, whose change starts it again;
- * walk_page    bigint         the first page that is not done;
- * walk_skipped boolean        whether rows were left out because others held them
+ * walk_page    bigint         the first page that is not done
  *
  * src/table/README.md has the whole picture: who finds what, who may do what, locks.
  */
@@ -57,8 +56,7 @@ enum
 	MODEL_WALK_TABLE,
 	MODEL_WALK_FILE,
 	MODEL_WALK_PAGE,
-	MODEL_WALK_SKIPPED,
-	MODEL_COLUMNS = MODEL_WALK_SKIPPED
+	MODEL_COLUMNS = MODEL_WALK_PAGE
 };
 
 /* A row of a model table; values by reference are in the memory context it was read into. */
@@ -75,6 +73,7 @@ typedef struct ModelRow
 /* A code column and what belongs to it, as the trigger that makes the codes says. */
 typedef struct CodeColumn
 {
+	Oid			trigger;
 	const char *trigger_name;
 	Oid			function; /* of the trigger */
 	Oid			model;	  /* the model table */
@@ -100,12 +99,16 @@ typedef struct LearntMarks
 	uint64 next; /* number of a transaction */
 } LearntMarks;
 
-/* What learn_rows has found. */
+/* How learning goes: the model, and what was found. */
 typedef struct Learning
 {
-	int64 learnt;  /* rows */
-	int64 skipped; /* rows that have no vector of the model's kind */
-	int64 missing; /* rows that have a vector and no code */
+	ModelRow	 *row;
+	LearntMarks	  marks;
+	Sketcher	 *sketcher;
+	MemoryContext context; /* of the sketcher */
+	int64		  learnt;  /* rows */
+	int64		  skipped; /* rows that have no vector of the model's kind */
+	int64		  missing; /* rows that have a vector and no code */
 } Learning;
 
 /* A refresh; what it keeps from transaction to transaction is in its context. */
@@ -113,19 +116,17 @@ typedef struct Refresh
 {
 	Oid			  target;
 	AttrNumber	  code;
+	Oid			  model; /* the model table */
 	Oid			  owner;
 	double		  min_drift;
 	int			  batch; /* rows changed in one transaction */
 	MemoryContext context;
-	LockRelId	  lock; /* on the model table */
-	bool		  locked;
 	HashPin		 *pin;
-	HashPlan	 *plan; /* of the published model */
+	HashPlan	 *plan;	  /* of the published model */
+	int64		  learnt; /* rows */
 	/* how the walk goes */
-	bool		wait;	 /* for those who hold rows; else they are left out */
-	bool		skipped; /* rows were */
+	bool		finishing; /* one that was begun before */
 	Oid			end_table;
-	Oid			end_file;
 	BlockNumber end; /* of that table, when the walk came to it */
 	int64		changed;
 	TimestampTz reported;
@@ -142,7 +143,7 @@ typedef struct SqlUser
 extern SqlUser become_user(Oid user);
 extern void	   restore_user(SqlUser before);
 extern char	  *sql_relation(Oid relation);
-extern void	   sql_run(const char *format, ...) pg_attribute_printf(1, 2);
+extern void	   sql_run(const char *statement);
 extern void	   next_transaction(void);
 
 /* columns.c */
@@ -151,23 +152,24 @@ extern Oid		  table_owner(Oid table);
 extern bool		  is_type_of(Oid type, PGFunction input);
 extern bool		  trigger_code_column(const Trigger *trigger, CodeColumn *column);
 extern bool		  find_code_column(Relation target, AttrNumber code, Oid model, CodeColumn *column);
+extern void		  get_code_column(Relation target, AttrNumber code, CodeColumn *column);
+extern void		  check_table_owner(Relation target);
 extern AttrNumber column_number(Relation target, const char *name);
 extern void		  check_code_type(Relation relation, AttrNumber number, int bits);
 extern void		  check_not_foreign(const char *name, char kind);
 extern List		 *leaf_tables(Oid target);
 extern CodeColumn column_of_part(Relation part, Oid target, const CodeColumn *column);
 extern bool		  is_part_of(Oid table, Oid target);
-extern void		  check_vector_type(Oid type, const char *name);
 extern void		  vector_column_init(VectorColumn *column, Relation relation, AttrNumber number);
 extern ArrayType *vector_column_array(VectorColumn *column, Datum datum);
 
 /* model_table.c: the row */
-extern bool				model_row_read(Relation model, Snapshot snapshot, ModelRow *row);
-extern void				model_row_get(Oid model, ModelRow *row);
-pg_noreturn extern void model_row_missing(Relation model);
-extern void				model_row_set(ModelRow *row, int column, Datum value);
-extern void				model_row_set_null(ModelRow *row, int column);
-extern void				model_row_update(ModelRow *row, int first, int last);
+extern char *model_table_columns(const char *extension);
+extern bool	 model_row_get(Oid model, Snapshot snapshot, bool missing_ok, ModelRow *row);
+extern void	 model_row_set(ModelRow *row, int column, Datum value);
+extern void	 model_row_set_walk(ModelRow *row, Oid table, Oid file, BlockNumber page);
+extern void	 model_row_publish(ModelRow *row);
+extern void	 model_row_update(ModelRow *row, int first, int last);
 
 /* learn.c */
 extern void		read_marks(const ModelRow *row, LearntMarks *marks);
@@ -176,19 +178,19 @@ extern void		note_transaction(ModelRow *row);
 extern Learning learn_rows(ModelRow *row, const CodeColumn *column);
 
 /* refresh.c */
-extern void check_table_owner(Relation target);
-extern void get_code_column(Relation target, AttrNumber code, CodeColumn *column);
 extern void refresh_look_up(Refresh *refresh, Relation target, CodeColumn *column, ModelRow *row);
 extern bool refresh_step(Refresh *refresh, bool (*step)(Refresh *, Relation));
-extern void publish(ModelRow *row);
-extern void refresh_column(Refresh *refresh, Oid model);
+extern void refresh_column(Refresh *refresh, Relation target, AttrNumber code);
 
 /* walk.c */
 extern void walk_codes(Refresh *refresh);
+extern bool
+walk_writes(Relation relation, ItemPointer row, const HashPlan *plan, Datum code, bool is_null);
 
 /* worker.c: refreshes in the background */
-extern void worker_init(void);
-extern void worker_count_row(const CodeColumn *column, int64 threshold);
+extern void	 worker_init(void);
+extern int64 worker_threshold(const ModelRow *row);
+extern void	 worker_count_row(const CodeColumn *column, int64 threshold);
 
 /* functions of SQL that others look for by their address */
 extern PGDLLEXPORT Datum sketcher_in(PG_FUNCTION_ARGS);

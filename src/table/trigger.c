@@ -3,7 +3,7 @@
  *		The trigger that makes the code of a row before it is stored.
  *
  * It fires for every UPDATE, also of other columns: another BEFORE trigger may have changed
- * the vector.  Its condition says which columns and which model table (code_column.c).
+ * the vector.  Its condition says which columns and which model table (columns.c).
  */
 #include "postgres.h"
 
@@ -46,72 +46,55 @@ check_trigger(FunctionCallInfo fcinfo, CodeColumn *column)
  * right to read it.
  */
 static void
-check_consent(const TriggerData *data, const ModelRow *row)
+check_consent(const TriggerData *data, Oid model)
 {
 	Relation relation = data->tg_relation;
 
-	if (is_part_of(RelationGetRelid(relation), DatumGetObjectId(ROW_VALUE(row, TARGET))) ||
-		pg_class_aclcheck(row->model, relation->rd_rel->relowner, ACL_SELECT) == ACLCHECK_OK)
-		return;
-	ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-			errmsg("trigger \"%s\" may not read model table \"%s\"", data->tg_trigger->tgname,
-				   get_rel_name(row->model)),
-			errdetail("The owner of table \"%s\" has not the privilege to.",
-					  RelationGetRelationName(relation)));
+	if (pg_class_aclcheck(model, relation->rd_rel->relowner, ACL_SELECT) != ACLCHECK_OK)
+		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("trigger \"%s\" may not read model table \"%s\"", data->tg_trigger->tgname,
+					   get_rel_name(model)),
+				errdetail("The owner of table \"%s\" has not the privilege to.",
+						  RelationGetRelationName(relation)));
 }
 
-/*
- * Rows to ask for a refresh after: a tenth of those that were learnt, and enough for a first
- * model.  A model that came here by replication is refreshed where it comes from.
- */
-static int64
-refresh_threshold(Relation relation, const ModelRow *row)
+/* Does a model come here by replication?  Then it is refreshed where it comes from. */
+static bool
+is_from_elsewhere(const ModelRow *row)
 {
-	const bool from_elsewhere =
-		SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA && !ROW_IS_NULL(row, SERVER) &&
-		DatumGetInt64(ROW_VALUE(row, SERVER)) != (int64) GetSystemIdentifier();
-	int	  bits;
-	int64 rows;
-
-	if (ROW_IS_NULL(row, AUTO_REFRESH) || from_elsewhere ||
-		relation->rd_rel->relpersistence == RELPERSISTENCE_TEMP ||
-		!is_part_of(RelationGetRelid(relation), DatumGetObjectId(ROW_VALUE(row, TARGET))))
-		return 0;
-	sketcher_peek(ROW_VALUE(row, LEARNING), &bits, &rows);
-	return Max(bits, rows / 10);
+	return SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA &&
+		   !ROW_IS_NULL(row, SERVER) &&
+		   DatumGetInt64(ROW_VALUE(row, SERVER)) != (int64) GetSystemIdentifier();
 }
 
 /* Reads the model's row: the newest, since codes are for others to compare with. */
 static void
 read_model(const TriggerData *data, HashTrigger *state)
 {
-	Relation model = open_named(state->column.model, AccessShareLock);
-	ModelRow row;
+	Relation relation = data->tg_relation;
+	/* replication may not have filled the model table yet */
+	const bool missing_ok = SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
+	ModelRow   row;
 
 	PushActiveSnapshot(GetLatestSnapshot());
-	if (!model_row_read(model, GetActiveSnapshot(), &row))
+	state->keep = !model_row_get(state->column.model, GetActiveSnapshot(), missing_ok, &row);
+	if (!state->keep)
 	{
-		/* a model table that replication has not filled yet */
-		state->keep = SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
-		if (!state->keep)
-			model_row_missing(model);
-	}
-	else
-	{
-		check_consent(data, &row);
+		if (!is_part_of(RelationGetRelid(relation), DatumGetObjectId(ROW_VALUE(&row, TARGET))))
+			check_consent(data, row.model);
+		else if (!ROW_IS_NULL(&row, AUTO_REFRESH) && !is_from_elsewhere(&row) &&
+				 relation->rd_rel->relpersistence != RELPERSISTENCE_TEMP)
+			state->threshold = worker_threshold(&row);
 		state->dims = ROW_IS_NULL(&row, DIMS) ? 0 : DatumGetInt32(ROW_VALUE(&row, DIMS));
 		state->walking = !ROW_IS_NULL(&row, WALK_TABLE);
-		state->threshold = refresh_threshold(data->tg_relation, &row);
 		if (!ROW_IS_NULL(&row, PUBLISHED))
 		{
 			state->plan =
 				hash_plan_pin(&state->pin, ROW_VALUE(&row, PUBLISHED), CurrentMemoryContext);
-			check_code_type(data->tg_relation, state->column.code,
-							hash_plan_config(state->plan)->bits);
+			check_code_type(relation, state->column.code, hash_plan_config(state->plan)->bits);
 		}
 	}
 	PopActiveSnapshot();
-	table_close(model, AccessShareLock);
 }
 
 /* What is kept for the statement, made at its first row; rights are checked then. */
@@ -156,15 +139,19 @@ same_column(TupleTableSlot *a, TupleTableSlot *b, AttrNumber number)
 		   datum_image_eq(a_value, b_value, false, -1);
 }
 
-/* Does an UPDATE leave the code as it must be?  Then there is nothing to do. */
+/* Is the code of an UPDATE as it must be?  Then there is nothing to do. */
 static bool
 code_stays(const HashTrigger *state, const TriggerData *data)
 {
 	TupleTableSlot *old = data->tg_trigslot;
 	TupleTableSlot *new = data->tg_newslot;
+	bool		is_null;
+	const Datum code = slot_getattr(new, state->column.code, &is_null);
 
-	return !state->walking && same_column(old, new, state->column.vector) &&
-		   !slot_attisnull(new, state->column.code) && same_column(old, new, state->column.code);
+	return same_column(old, new, state->column.vector) &&
+		   (state->walking
+				? walk_writes(data->tg_relation, &old->tts_tid, state->plan, code, is_null)
+				: !is_null && same_column(old, new, state->column.code));
 }
 
 PG_FUNCTION_INFO_V1(sketcher_hash_trigger);

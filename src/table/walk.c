@@ -9,8 +9,8 @@
  *
  * One pass is enough.  While the walk is marked in the model table's row, the trigger
  * gives every row that is written its code, and statements that began before have been
- * waited for.  Rows that others hold are left out in the first pass, and waited for in a
- * second one, one by one, with nothing else locked.
+ * waited for.  A row that somebody else holds ends a batch, and is waited for by the next
+ * one with nothing else locked.
  */
 #include "postgres.h"
 
@@ -45,6 +45,9 @@ typedef struct Batch
 	bool			 has_new; /* a row among them is new to the model */
 } Batch;
 
+/* the batch whose codes are being written */
+static const Batch *writing = NULL;
+
 /* Sets *code to the code that the row should have; false if it has it. */
 static bool
 is_stale(Batch *batch, TupleTableSlot *slot, Datum *code, bool *is_null)
@@ -68,19 +71,18 @@ is_stale(Batch *batch, TupleTableSlot *slot, Datum *code, bool *is_null)
 }
 
 /*
- * Locks a row that has to be changed, and remembers it.  False if somebody else holds it, and
- * it is left out or waited for later.  A row that has been changed or deleted meanwhile is
- * right already, or gone.
+ * Locks a row that has to be changed, and remembers it.  False if somebody else holds it and
+ * it is not the first.  A row that has been changed or deleted meanwhile is right already, or
+ * gone.
  */
 static bool
 lock_row(Batch *batch, TupleTableSlot *slot, TupleTableSlot *locked, Datum code, bool is_null)
 {
-	const bool		wait = batch->refresh->wait && batch->count == 0;
 	TM_FailureData	failure;
 	const TM_Result result =
 		table_tuple_lock(batch->relation, &slot->tts_tid, GetActiveSnapshot(), locked,
 						 GetCurrentCommandId(false), LockTupleNoKeyExclusive,
-						 wait ? LockWaitBlock : LockWaitSkip, 0, &failure);
+						 batch->count == 0 ? LockWaitBlock : LockWaitSkip, 0, &failure);
 
 	if (result == TM_WouldBlock)
 		return false;
@@ -88,34 +90,68 @@ lock_row(Batch *batch, TupleTableSlot *slot, TupleTableSlot *locked, Datum code,
 	{
 		batch->count++;
 		batch->has_new = batch->has_new || is_new(&batch->marks, slot);
-		batch->tids = accumArrayResult(batch->tids, PointerGetDatum(&slot->tts_tid), false, TIDOID,
-									   CurrentMemoryContext);
-		batch->codes =
-			accumArrayResult(batch->codes, code, is_null, batch->code_type, CurrentMemoryContext);
+		(void) accumArrayResult(batch->tids, PointerGetDatum(&slot->tts_tid), false, TIDOID,
+								CurrentMemoryContext);
+		(void) accumArrayResult(batch->codes, code, is_null, batch->code_type,
+								CurrentMemoryContext);
 	}
 	return true;
+}
+
+static int
+compare_tids(const void *a, const void *b)
+{
+	return ItemPointerCompare((ItemPointer) DatumGetPointer(*(const Datum *) a),
+							  (ItemPointer) DatumGetPointer(*(const Datum *) b));
+}
+
+/*
+ * Is this the code that the walk has made for a row version by that model, and is about to
+ * write?  Then the trigger need not make it again.
+ */
+bool
+walk_writes(Relation relation, ItemPointer row, const HashPlan *plan, Datum code, bool is_null)
+{
+	const Datum key = PointerGetDatum(row);
+	Datum	   *tids;
+	Datum	   *found;
+
+	if (writing == NULL || writing->refresh->plan != plan ||
+		RelationGetRelid(writing->relation) != RelationGetRelid(relation))
+		return false;
+	/* they are in the order of the scan */
+	tids = writing->tids->dvalues;
+	found = bsearch(&key, tids, writing->count, sizeof(Datum), compare_tids);
+	return found != NULL && writing->codes->dnulls[found - tids] == is_null &&
+		   (is_null || datum_image_eq(writing->codes->dvalues[found - tids], code, false, -1));
 }
 
 /* Writes the codes; the rows are locked, so this waits for nobody. */
 static void
 write_codes(Batch *batch)
 {
-	const Oid table = RelationGetRelid(batch->relation);
-	Oid		  types[2] = {TIDARRAYOID, get_array_type(batch->code_type)};
-	Datum	  values[2];
-	char	 *query;
-
-	if (batch->count == 0)
-		return;
-	values[0] = makeArrayResult(batch->tids, CurrentMemoryContext);
-	values[1] = makeArrayResult(batch->codes, CurrentMemoryContext);
-	query = psprintf(
+	const Oid	table = RelationGetRelid(batch->relation);
+	Oid			types[2] = {TIDARRAYOID, get_array_type(batch->code_type)};
+	Datum		values[2];
+	const char *query = psprintf(
 		"UPDATE ONLY %1$s AS target SET %2$s = made.code "
 		"FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS made (tid, code) "
 		"WHERE target.ctid OPERATOR(pg_catalog.=) made.tid",
 		sql_relation(table), quote_identifier(get_attname(table, batch->column.code, false)));
-	if (SPI_execute_with_args(query, 2, types, values, NULL, false, 0) != SPI_OK_UPDATE)
-		elog(ERROR, "could not write codes");
+
+	values[0] = makeArrayResult(batch->tids, CurrentMemoryContext);
+	values[1] = makeArrayResult(batch->codes, CurrentMemoryContext);
+	writing = batch;
+	PG_TRY();
+	{
+		if (SPI_execute_with_args(query, 2, types, values, NULL, false, 0) != SPI_OK_UPDATE)
+			elog(ERROR, "could not write codes");
+	}
+	PG_FINALLY();
+	{
+		writing = NULL;
+	}
+	PG_END_TRY();
 	batch->refresh->changed += (int64) SPI_processed;
 }
 
@@ -160,20 +196,16 @@ change_rows(Batch *batch, BlockNumber from, BlockNumber end)
 		MemoryContextSwitchTo(caller);
 		if (stale && !lock_row(batch, slot, locked, code, is_null))
 		{
-			/* to be waited for in the next batch, which starts with nothing locked */
-			if (batch->refresh->wait)
-			{
-				end = page;
-				break;
-			}
-			batch->refresh->skipped = true;
+			end = page;
+			break;
 		}
 	}
 	table_endscan(scan);
 	PopActiveSnapshot();
 	ExecDropSingleTupleTableSlot(slot);
 	ExecDropSingleTupleTableSlot(locked);
-	write_codes(batch);
+	if (batch->count > 0)
+		write_codes(batch);
 	return end;
 }
 
@@ -183,8 +215,8 @@ report_progress(Refresh *refresh, Oid table, BlockNumber page, BlockNumber end)
 {
 	const TimestampTz now = GetCurrentTimestamp();
 	char			 *message = psprintf(
-					"sketcher_refresh of %s: page %u of %u of table \"%s\", " INT64_FORMAT " codes changed",
-					sql_relation(refresh->target), page, end, get_rel_name(table), refresh->changed);
+		"sketcher_refresh of %s: page %u of %u of table \"%s\", " INT64_FORMAT " codes changed",
+		sql_relation(refresh->target), page, end, get_rel_name(table), refresh->changed);
 
 	pgstat_report_activity(STATE_RUNNING, message);
 	if (TimestampDifferenceExceeds(refresh->reported, now, NOTICE_MILLISECONDS))
@@ -197,76 +229,44 @@ report_progress(Refresh *refresh, Oid table, BlockNumber page, BlockNumber end)
 
 /* Changes a batch of rows of one table, and stores the position; false if it is done. */
 static bool
-walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Oid table)
+walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Relation relation)
 {
-	Batch		batch = {.refresh = refresh, .relation = try_table_open(table, RowExclusiveLock)};
+	const Oid	table = RelationGetRelid(relation);
+	const Oid	file = relation->rd_rel->relfilenode;
+	Batch		batch = {.refresh = refresh, .relation = relation};
 	BlockNumber page = 0;
-	Oid			file;
 
-	if (batch.relation == NULL)
-		return false;
 	/* a table that was rewritten has its rows on other pages */
-	file = batch.relation->rd_rel->relfilenode;
 	if (DatumGetObjectId(ROW_VALUE(row, WALK_TABLE)) == table &&
 		DatumGetObjectId(ROW_VALUE(row, WALK_FILE)) == file)
 		page = (BlockNumber) DatumGetInt64(ROW_VALUE(row, WALK_PAGE));
 	/* what is appended later has its code */
-	if (refresh->end_table != table || refresh->end_file != file)
+	if (refresh->end_table != table || page == 0)
 	{
-		refresh->end = RelationGetNumberOfBlocks(batch.relation);
+		refresh->end = RelationGetNumberOfBlocks(relation);
 		refresh->end_table = table;
-		refresh->end_file = file;
 	}
 	if (page >= refresh->end)
-	{
-		table_close(batch.relation, NoLock);
 		return false;
-	}
-	batch.column = column_of_part(batch.relation, refresh->target, column);
+	batch.column = column_of_part(relation, refresh->target, column);
 	batch.code_type = get_atttype(table, batch.column.code);
+	batch.tids = initArrayResult(TIDOID, CurrentMemoryContext, false);
+	batch.codes = initArrayResult(batch.code_type, CurrentMemoryContext, false);
 	batch.scratch =
 		AllocSetContextCreate(CurrentMemoryContext, "unifdiag walk", ALLOCSET_DEFAULT_SIZES);
-	vector_column_init(&batch.vector, batch.relation, batch.column.vector);
+	vector_column_init(&batch.vector, relation, batch.column.vector);
 	read_marks(row, &batch.marks);
 	page = change_rows(&batch, page, refresh->end);
-	table_close(batch.relation, NoLock);
 	/* if a row has still to be learnt, the others are learnt again with it */
 	if (batch.count > 0 && !batch.has_new)
 		note_transaction(row);
-	model_row_set(row, MODEL_WALK_TABLE, ObjectIdGetDatum(table));
-	model_row_set(row, MODEL_WALK_FILE, ObjectIdGetDatum(file));
-	model_row_set(row, MODEL_WALK_PAGE, Int64GetDatum((int64) page));
-	if (refresh->skipped)
-		model_row_set(row, MODEL_WALK_SKIPPED, BoolGetDatum(true));
-	model_row_update(row, batch.count > 0 ? MODEL_REWRITTEN : MODEL_WALK_TABLE, MODEL_WALK_SKIPPED);
+	model_row_set_walk(row, table, file, page);
+	model_row_update(row, batch.count > 0 ? MODEL_REWRITTEN : MODEL_WALK_TABLE, MODEL_WALK_PAGE);
 	report_progress(refresh, table, page, refresh->end);
 	return true;
 }
 
-/*
- * The end of a pass: the mark goes if no row was left out.  Otherwise another pass begins,
- * which waits for those who hold rows.
- */
-static bool
-end_pass(Refresh *refresh, ModelRow *row)
-{
-	if (DatumGetBool(ROW_VALUE(row, WALK_SKIPPED)))
-	{
-		model_row_set(row, MODEL_WALK_TABLE, ObjectIdGetDatum(InvalidOid));
-		model_row_set(row, MODEL_WALK_SKIPPED, BoolGetDatum(false));
-		refresh->skipped = false;
-		refresh->wait = true;
-		refresh->end_table = InvalidOid;
-		model_row_update(row, MODEL_WALK_TABLE, MODEL_WALK_SKIPPED);
-		return false;
-	}
-	for (int column = MODEL_WALK_TABLE; column <= MODEL_WALK_SKIPPED; column++)
-		model_row_set_null(row, column);
-	model_row_update(row, MODEL_WALK_TABLE, MODEL_WALK_SKIPPED);
-	return true;
-}
-
-/* One batch, or the end of a pass; true if all is done. */
+/* One batch, or the end, with which the mark goes; true if all is done. */
 static bool
 walk_step(Refresh *refresh, Relation target)
 {
@@ -274,6 +274,7 @@ walk_step(Refresh *refresh, Relation target)
 	ModelRow   row;
 	List	  *tables;
 	ListCell  *cell;
+	bool	   done = true;
 
 	refresh_look_up(refresh, target, &column, &row);
 	if (ROW_IS_NULL(&row, WALK_TABLE))
@@ -281,18 +282,27 @@ walk_step(Refresh *refresh, Relation target)
 	tables = leaf_tables(refresh->target);
 	foreach (cell, tables)
 	{
-		if (lfirst_oid(cell) >= DatumGetObjectId(ROW_VALUE(&row, WALK_TABLE)) &&
-			walk_table(refresh, &column, &row, lfirst_oid(cell)))
-			return false;
+		if (done && lfirst_oid(cell) >= DatumGetObjectId(ROW_VALUE(&row, WALK_TABLE)))
+		{
+			Relation relation = table_open(lfirst_oid(cell), RowExclusiveLock);
+
+			done = !walk_table(refresh, &column, &row, relation);
+			table_close(relation, NoLock);
+		}
 	}
-	return end_pass(refresh, &row);
+	if (done)
+	{
+		for (int i = MODEL_WALK_TABLE; i <= MODEL_WALK_PAGE; i++)
+			row.nulls[i - 1] = true;
+		model_row_update(&row, MODEL_WALK_TABLE, MODEL_WALK_PAGE);
+	}
+	return done;
 }
 
 /* Brings all rows to the published model, from where the mark says. */
 void
 walk_codes(Refresh *refresh)
 {
-	refresh->skipped = refresh->wait = false;
 	refresh->end_table = InvalidOid;
 	refresh->changed = 0;
 	refresh->reported = GetCurrentTimestamp();

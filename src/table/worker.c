@@ -5,7 +5,8 @@
  *		the column as the table's owner, and exits.
  *
  * One worker runs in a database at a time.  If there is one, or none to be had, nothing is
- * lost: the next commit of the connection asks again, and anybody can call sketcher_refresh.
+ * lost: it goes on until few rows are new, the next commit of the connection asks again, and
+ * anybody can call sketcher_refresh.
  */
 #include "postgres.h"
 
@@ -19,24 +20,11 @@
 
 #include "table.h"
 
-/* a connection asks for a worker at most this often */
+/* a connection looks at a threshold, and asks for a worker, at most this often */
 #define ASK_MILLISECONDS 1000
-
-/* how often, and how many milliseconds apart, a worker tries to be the only one */
-#define LOCK_TRIES 20
-#define LOCK_NAP 10
 
 /* rows that a refresh changes in one transaction */
 #define WORKER_BATCH 1000
-
-/* The rows that this connection has hashed for the model table that it hashed for last. */
-typedef struct Count
-{
-	Oid	  model;
-	Oid	  lock; /* what a worker locks to be the only one: the trigger function's oid */
-	int64 rows;
-	int64 threshold;
-} Count;
 
 /* What a worker is told. */
 typedef struct WorkerArguments
@@ -44,16 +32,49 @@ typedef struct WorkerArguments
 	Oid database;
 	Oid owner;
 	Oid model;
-	Oid lock;
+	Oid lock; /* what it locks to be the only one: the trigger function's oid */
 } WorkerArguments;
 
 StaticAssertDecl(sizeof(WorkerArguments) <= BGW_EXTRALEN, "arguments fit");
 
-static Count		   count;
-static WorkerArguments wanted; /* model: InvalidOid if none is wanted */
-static bool			   in_worker = false;
+/* the rows that this connection has hashed for the model table that it hashed for last */
+static WorkerArguments worker;
+static int64		   rows_hashed;
+static int64		   rows_wanted;
+
+static bool wanted = false;
+static bool in_worker = false;
 
 extern PGDLLEXPORT void unifdiag_worker_main(Datum argument);
+
+/* Rows to refresh after: a tenth of those that were learnt, and enough for a first model. */
+static int64
+threshold_of(const ModelRow *row)
+{
+	int	  bits;
+	int64 rows;
+
+	sketcher_peek(ROW_VALUE(row, LEARNING), &bits, &rows);
+	return Max(bits, rows / 10);
+}
+
+/* The same as it was not long ago: reading it takes longer than making a code. */
+int64
+worker_threshold(const ModelRow *row)
+{
+	static Oid		   model = InvalidOid;
+	static int64	   threshold;
+	static TimestampTz read_at;
+	const TimestampTz  now = GetCurrentStatementStartTimestamp();
+
+	if (model != row->model || TimestampDifferenceExceeds(read_at, now, ASK_MILLISECONDS))
+	{
+		threshold = threshold_of(row);
+		model = row->model;
+		read_at = now;
+	}
+	return threshold;
+}
 
 /* Counts a row that was hashed; after so many it is time for a refresh. */
 void
@@ -61,82 +82,66 @@ worker_count_row(const CodeColumn *column, int64 threshold)
 {
 	uint64 random;
 
-	if (count.model != column->model)
+	if (worker.model != column->model)
 	{
 		/* many short connections ask as often as one that stays: each starts somewhere */
 		if (!pg_strong_random(&random, sizeof(random)))
 			random = 0;
-		count.model = column->model;
-		count.lock = column->function;
-		count.rows = (int64) (random % (uint64) threshold);
+		worker.model = column->model;
+		worker.lock = column->function;
+		rows_hashed = (int64) (random % (uint64) threshold);
 	}
-	count.threshold = threshold;
-	count.rows++;
+	rows_wanted = threshold;
+	rows_hashed++;
 }
 
 /*
- * Finds out, before the commit, while errors do no harm, whether a worker is wanted.  The
- * lock says that none is running, nor about to be started by somebody else.
+ * Finds out, before the commit, while errors do no harm, whether a worker is wanted: none if
+ * one is running.
  */
-static void
-choose(void)
+static bool
+is_wanted(void)
 {
 	static TimestampTz last = 0;
 	const TimestampTz  now = GetCurrentTimestamp();
 
-	wanted.model = InvalidOid;
-	if (in_worker || !OidIsValid(count.model) || count.rows < count.threshold ||
+	if (in_worker || !OidIsValid(worker.model) || rows_hashed < rows_wanted ||
 		!TimestampDifferenceExceeds(last, now, ASK_MILLISECONDS))
-		return;
+		return false;
 	last = now;
-	if (get_rel_name(count.model) != NULL &&
-		ConditionalLockRelationOid(count.lock, ShareUpdateExclusiveLock))
-	{
-		wanted.database = MyDatabaseId;
-		wanted.owner = table_owner(count.model);
-		wanted.model = count.model;
-		wanted.lock = count.lock;
-		count.rows = 0;
-	}
+	if (get_rel_name(worker.model) == NULL ||
+		!ConditionalLockRelationOid(worker.lock, ShareUpdateExclusiveLock))
+		return false;
+	UnlockRelationOid(worker.lock, ShareUpdateExclusiveLock);
+	worker.database = MyDatabaseId;
+	worker.owner = table_owner(worker.model);
+	rows_hashed = 0;
+	return true;
 }
 
 /* Starts a worker.  The transaction has been committed, so nothing in here may fail. */
 static void
 launch(void)
 {
-	BackgroundWorker worker = {0};
+	BackgroundWorker process = {0};
 
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "unifdiag", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, "unifdiag_worker_main", sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, "unifdiag refresh", sizeof(worker.bgw_name));
-	strlcpy(worker.bgw_type, "unifdiag refresh", sizeof(worker.bgw_type));
-	memcpy(worker.bgw_extra, &wanted, sizeof(wanted));
-	(void) RegisterDynamicBackgroundWorker(&worker, NULL);
+	process.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	process.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	process.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(process.bgw_library_name, "unifdiag", sizeof(process.bgw_library_name));
+	strlcpy(process.bgw_function_name, "unifdiag_worker_main", sizeof(process.bgw_function_name));
+	strlcpy(process.bgw_name, "unifdiag refresh", sizeof(process.bgw_name));
+	strlcpy(process.bgw_type, "unifdiag refresh", sizeof(process.bgw_type));
+	memcpy(process.bgw_extra, &worker, sizeof(worker));
+	(void) RegisterDynamicBackgroundWorker(&process, NULL);
 }
 
 static void
 at_transaction(XactEvent event, void *argument pg_attribute_unused())
 {
-	switch (event)
-	{
-		case XACT_EVENT_PRE_COMMIT:
-			choose();
-			break;
-		case XACT_EVENT_COMMIT:
-			if (OidIsValid(wanted.model))
-				launch();
-			wanted.model = InvalidOid;
-			break;
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PREPARE:
-			wanted.model = InvalidOid;
-			break;
-		default:
-			break;
-	}
+	if (event == XACT_EVENT_COMMIT && wanted)
+		launch();
+	wanted = event == XACT_EVENT_PRE_COMMIT && is_wanted();
 }
 
 void
@@ -145,50 +150,35 @@ worker_init(void)
 	RegisterXactCallback(at_transaction, NULL);
 }
 
-/* Is this the only worker?  It stays so until it lets go of the lock. */
+/*
+ * Refreshes the column that belongs to a model table, if there still is one; true if so many
+ * rows were new that another refresh is due.
+ */
 static bool
-become_only_worker(LockRelId *lock)
+refresh_once(Oid model)
 {
-	for (int tries = 0; tries < LOCK_TRIES; tries++)
-	{
-		/* who has started us may still be about to commit */
-		if (ConditionalLockRelationOid(lock->relId, ShareUpdateExclusiveLock))
-		{
-			LockRelationIdForSession(lock, ShareUpdateExclusiveLock);
-			return true;
-		}
-		pg_usleep(LOCK_NAP * 1000L);
-	}
-	return false;
-}
-
-/* Finds the column that belongs to a model table; false if there is none any more. */
-static bool
-find_work(const WorkerArguments *arguments, Refresh *refresh)
-{
+	Refresh	   refresh = {.batch = WORKER_BATCH};
 	CodeColumn column;
 	ModelRow   row;
 	Relation   target;
-	bool	   found;
+	int64	   threshold;
 
-	if (get_rel_name(arguments->model) == NULL)
+	if (get_rel_name(model) == NULL)
 		return false;
-	model_row_get(arguments->model, &row);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	(void) model_row_get(model, GetActiveSnapshot(), false, &row);
+	threshold = threshold_of(&row);
+	PopActiveSnapshot();
 	target = open_named(DatumGetObjectId(ROW_VALUE(&row, TARGET)), AccessShareLock);
-	check_table_owner(target);
-	found = !ROW_IS_NULL(&row, AUTO_REFRESH) &&
-			find_code_column(target, InvalidAttrNumber, arguments->model, &column);
-	if (found)
+	if (ROW_IS_NULL(&row, AUTO_REFRESH) ||
+		!find_code_column(target, InvalidAttrNumber, model, &column))
 	{
-		get_code_column(target, column.code, &column);
-		refresh->target = RelationGetRelid(target);
-		refresh->owner = target->rd_rel->relowner;
-		refresh->code = column.code;
-		refresh->min_drift = DatumGetFloat8(ROW_VALUE(&row, AUTO_REFRESH));
-		refresh->batch = WORKER_BATCH;
+		table_close(target, AccessShareLock);
+		return false;
 	}
-	table_close(target, AccessShareLock);
-	return found;
+	refresh.min_drift = DatumGetFloat8(ROW_VALUE(&row, AUTO_REFRESH));
+	refresh_column(&refresh, target, column.code);
+	return refresh.learnt >= threshold;
 }
 
 /* Settings of the owner or the database must not keep a refresh from its work. */
@@ -209,30 +199,25 @@ set_settings(void)
 void
 unifdiag_worker_main(Datum argument pg_attribute_unused())
 {
-	WorkerArguments arguments;
-	LockRelId		lock;
-	Refresh			refresh = {0};
+	LockRelId lock;
+	Oid		  model;
 
 	in_worker = true;
-	memcpy(&arguments, MyBgworkerEntry->bgw_extra, sizeof(arguments));
+	memcpy(&worker, MyBgworkerEntry->bgw_extra, sizeof(worker));
+	model = worker.model;
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-	connect_as(arguments.database, arguments.owner);
+	connect_as(worker.database, worker.owner);
 	set_settings();
 	StartTransactionCommand();
-	lock.relId = arguments.lock;
+	lock.relId = worker.lock;
 	lock.dbId = MyDatabaseId;
-	if (become_only_worker(&lock))
+	if (ConditionalLockRelationOid(lock.relId, ShareUpdateExclusiveLock))
 	{
+		LockRelationIdForSession(&lock, ShareUpdateExclusiveLock);
 		SPI_connect_ext(SPI_OPT_NONATOMIC);
-		PushActiveSnapshot(GetTransactionSnapshot());
-		if (find_work(&arguments, &refresh))
-		{
-			PopActiveSnapshot();
-			refresh_column(&refresh, arguments.model);
-		}
-		else
-			PopActiveSnapshot();
+		while (refresh_once(model))
+			;
 		SPI_finish();
 		UnlockRelationIdForSession(&lock, ShareUpdateExclusiveLock);
 	}

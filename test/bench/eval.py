@@ -8,7 +8,8 @@ usage: eval.py draw WORK PARTITION [DATA]        binary COPY rows (id, v) to sta
 
 A neighbour of a query is a row within the mean distance of the queries' 50th nearest rows.  The
 score is the mean average precision of ranking all rows by Hamming distance; among rows of equal
-distance every order is as likely, and the precision is what is expected then.
+distance every order is as likely, and the precision is what is expected then.  Beside it stands
+the recall: the share of the 10 nearest rows that are among the 100 nearest by code.
 """
 import ctypes
 import json
@@ -29,6 +30,8 @@ import fashion
 ROWS = 60000
 QUERIES = 1000
 NEIGHBOUR = 50
+NEAREST = 10
+CANDIDATES = 100
 
 # a larger sketch than ours, which has twice as many rows as bits
 OSH_ROWS = 200
@@ -47,7 +50,7 @@ def read_vectors(path):
 
 
 def near_rows(rows, queries):
-    """For each query the rows within the mean distance of the queries' 50th neighbours."""
+    """For each query the rows within the mean distance of the queries' 50th neighbours, and the nearest."""
     squares = (rows.astype(np.float64) ** 2).sum(axis=1).astype(np.float32)
     distances = np.empty((len(queries), len(rows)), np.float32)
     for first in range(0, len(queries), 100):
@@ -55,7 +58,7 @@ def near_rows(rows, queries):
         products = some @ rows.T
         distances[first:first + 100] = np.sqrt(np.maximum(squares - 2 * products + (some ** 2).sum(axis=1)[:, None], 0))
     radius = np.partition(distances, NEIGHBOUR - 1, axis=1)[:, NEIGHBOUR - 1].mean()
-    return [np.nonzero(line <= radius)[0] for line in distances]
+    return [np.nonzero(line <= radius)[0] for line in distances], np.argpartition(distances, NEAREST - 1, axis=1)[:, :NEAREST]
 
 
 def draw(work, partition, path=None):
@@ -64,9 +67,9 @@ def draw(work, partition, path=None):
     vectors = np.ascontiguousarray(vectors[order])
     queries = min(QUERIES, len(vectors) // 10) // (3 if os.environ.get("EVAL_QUICK") else 1)
     rows = len(vectors) - queries
-    near = near_rows(vectors[:rows], vectors[rows:])
+    near, nearest = near_rows(vectors[:rows], vectors[rows:])
     np.save(os.path.join(work, "vectors.npy"), vectors)
-    np.savez(os.path.join(work, "near.npz"), rows=rows, near=np.concatenate(near), ends=np.cumsum([len(n) for n in near]))
+    np.savez(os.path.join(work, "near.npz"), rows=rows, near=np.concatenate(near), ends=np.cumsum([len(n) for n in near]), nearest=nearest)
     with open(os.path.join(work, "sizes"), "w") as file:
         print(rows, queries, vectors.shape[1], file=file)
     with open(os.path.join(work, "name"), "w") as file:
@@ -79,6 +82,7 @@ class Truth:
         stored = np.load(os.path.join(work, "near.npz"))
         self.rows = int(stored["rows"])
         self.near = np.split(stored["near"], stored["ends"])[:-1]
+        self.nearest = stored["nearest"]
         self.library = ctypes.CDLL(os.path.join(work, "distances.so"))
         self.harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, self.rows + 1))])
 
@@ -99,11 +103,28 @@ class Truth:
                                      query.ctypes.data_as(ctypes.c_void_p), counts.ctypes.data_as(ctypes.c_void_p))
         return counts
 
-    def score(self, packed, bits):
-        """Codes as bytes, rows and then queries."""
+    @staticmethod
+    def words(packed, bits):
+        """Codes as bytes become words."""
         words = np.zeros((len(packed), (bits + 63) // 64 * 8), np.uint8)
         words[:, :packed.shape[1]] = packed
-        codes = words.view(np.uint64)
+        return words.view(np.uint64)
+
+    def recall(self, packed, bits):
+        """The expected share of the nearest rows among the candidates, ties in any order."""
+        codes = self.words(packed, bits)
+        shares = []
+        for query, nearest in zip(codes[self.rows:], self.nearest):
+            counts = self.distances(codes[:self.rows], query, bits)
+            last = np.searchsorted(np.cumsum(counts), min(CANDIDATES, self.rows))
+            place = (CANDIDATES - counts[:last].sum()) / counts[last]
+            found = self.distances(codes[nearest], query, bits)
+            shares.append((found[:last].sum() + min(place, 1.0) * found[last]) / NEAREST)
+        return float(np.mean(shares))
+
+    def score(self, packed, bits):
+        """Codes as bytes, rows and then queries."""
+        codes = self.words(packed, bits)
         return float(np.mean([self.average_precision(self.distances(codes[:self.rows], query, bits), self.distances(codes[near], query, bits))
                               for query, near in zip(codes[self.rows:], self.near) if len(near) > 0]))
 
@@ -138,6 +159,7 @@ def score(work, partition, bits, method, *shares):
     tenth = truth.rows // 10
     print_result(work, partition, bits, method,
                  map={share: truth.score(codes[share], bits) for share in shares},
+                 recall=truth.recall(final, bits),
                  arrival=truth.score(arrival, bits),
                  changed=share_changed(arrival[:truth.rows], final[:truth.rows], bits),
                  changed_late=share_changed(arrival[tenth:truth.rows], final[tenth:truth.rows], bits),
@@ -194,7 +216,7 @@ def references(work, partition, *lengths):
 
     def report(name, bits, projected, microseconds):
         packed = np.packbits(projected >= 0, axis=1)
-        print_result(work, partition, bits, name, map={"100": truth.score(packed, bits)}, microseconds=microseconds)
+        print_result(work, partition, bits, name, map={"100": truth.score(packed, bits)}, recall=truth.recall(packed, bits), microseconds=microseconds)
 
     def itq(bits):
         import faiss

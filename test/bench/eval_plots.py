@@ -1,9 +1,9 @@
 """The evaluation's report: a Markdown table and SVG plots of all results."""
 import json
-import math
 import os
 import statistics
-from xml.sax.saxutils import escape
+
+import plot
 
 # colour-blind safe, after Okabe and Ito, and dashes to tell neighbours apart
 STYLES = {
@@ -20,7 +20,6 @@ STYLES = {
     "offline PCA": ("#000000", "1 3"),
     "offline ITQ (FAISS)": ("#882255", "6 3"),
 }
-OTHER_STYLE = ("#117733", "2 2")
 PLOT_BITS = 32
 SHARES = (2, 5, 10, 25, 50, 100)
 
@@ -71,14 +70,19 @@ def percent(value, digits=1):
 
 
 def table(results):
-    yield f"## {results.data}, mAP after all rows"
+    yield f"## {results.data}, mAP and recall after all rows"
     yield ""
     yield f"Mean and standard deviation of {results.partitions} random partitions; the model hashes all rows again (protocol a)."
+    yield "Recall: the share of the 10 nearest rows that are among the 100 nearest by code."
     yield ""
-    yield "| method | " + " | ".join(f"{bits} bits" for bits in results.bits) + " |"
-    yield "|---|" + "---:|" * len(results.bits)
+    yield "| method | " + " | ".join(f"{bits} bits, mAP | recall" for bits in results.bits) + " |"
+    yield "|---|" + "---:|---:|" * len(results.bits)
     for method in results.methods:
-        cells = [with_deviation(results.values(method, bits, final)) for bits in results.bits]
+        cells = []
+        for bits in results.bits:
+            recall = results.mean(method, bits, lambda line: line["recall"])
+            cells.append(with_deviation(results.values(method, bits, final)))
+            cells.append("–" if recall is None else f"{recall:.3f}")
         yield f"| {method} | " + " | ".join(cells) + " |"
     for bits in results.bits:
         yield ""
@@ -100,73 +104,9 @@ def table(results):
             yield f"| {method} | " + " | ".join(cells) + " |"
 
 
-class Plot:
-    """Lines or points over a logarithmic x axis."""
-    WIDTH, HEIGHT = 760, 400
-    LEFT, RIGHT, TOP, BOTTOM = 64, 220, 36, 52
-
-    def __init__(self, title, x_label, ticks, values):
-        self.ticks = ticks
-        span = max(values) - min(values)
-        step = next(step for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2) if span / step <= 8 or step == 0.2)
-        # whole steps, with some room at both ends
-        self.lowest = max(math.floor(min(values) / step - 0.2), 0) * step
-        self.highest = math.ceil(max(values) / step + 0.2) * step
-        self.parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.WIDTH} {self.HEIGHT}" font-family="sans-serif" font-size="12">',
-            f'<rect width="{self.WIDTH}" height="{self.HEIGHT}" fill="#ffffff"/>',
-            f'<text x="{self.LEFT}" y="20" font-size="14" font-weight="bold">{escape(title)}</text>',
-            f'<text x="{(self.LEFT + self.WIDTH - self.RIGHT) / 2}" y="{self.HEIGHT - 12}" text-anchor="middle">{escape(x_label)}</text>',
-            f'<text x="16" y="{self.HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 16 {self.HEIGHT / 2})">mAP</text>']
-        for tick in ticks:
-            x = self.x(tick)
-            self.parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{self.TOP}" y2="{self.HEIGHT - self.BOTTOM}" stroke="#e0e0e0"/>')
-            self.parts.append(f'<text x="{x:.1f}" y="{self.HEIGHT - self.BOTTOM + 18}" text-anchor="middle">{tick:g}</text>')
-        for i in range(round(self.lowest / step), round(self.highest / step) + 1):
-            y = self.y(i * step)
-            self.parts.append(f'<line x1="{self.LEFT}" x2="{self.WIDTH - self.RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e0e0e0"/>')
-            self.parts.append(f'<text x="{self.LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{i * step:.{3 if step < 0.01 else 2}f}</text>')
-        self.legend = []
-
-    def x(self, value):
-        first, last = math.log(self.ticks[0]), math.log(self.ticks[-1])
-        return self.LEFT + (math.log(value) - first) / (last - first) * (self.WIDTH - self.LEFT - self.RIGHT)
-
-    def y(self, value):
-        share = (value - self.lowest) / (self.highest - self.lowest)
-        return self.HEIGHT - self.BOTTOM - share * (self.HEIGHT - self.TOP - self.BOTTOM)
-
-    def mark(self, x, y, method):
-        colour, dashes = STYLES.get(method, OTHER_STYLE)
-        fill = "#ffffff" if dashes else colour
-        self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{fill}" stroke="{colour}" stroke-width="2"/>')
-
-    def add(self, method, points):
-        colour, dashes = STYLES.get(method, OTHER_STYLE)
-        places = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
-        if len(points) > 1:
-            self.parts.append(f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}"/>')
-        for x, y in points:
-            self.mark(self.x(x), self.y(y), method)
-        self.legend.append((points[-1][1], method))
-
-    def write(self, path):
-        for i, (_, method) in enumerate(sorted(self.legend, reverse=True)):
-            colour, dashes = STYLES.get(method, OTHER_STYLE)
-            x, y = self.WIDTH - self.RIGHT + 16, self.TOP + 12 + 20 * i
-            self.parts.append(f'<line x1="{x}" x2="{x + 28}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}"/>')
-            self.mark(x + 14, y, method)
-            self.parts.append(f'<text x="{x + 36}" y="{y + 4}">{escape(method)}</text>')
-        with open(path, "w") as file:
-            print("\n".join(self.parts + ["</svg>"]), file=file)
-
-
 def plot_lines(path, title, x_label, ticks, lines):
     """A line, or a point, for each method: a list of places (x, y)."""
-    plot = Plot(title, x_label, ticks, [y for points in lines.values() for _, y in points])
-    for method, points in lines.items():
-        plot.add(method, points)
-    plot.write(path)
+    plot.write_lines(path, title, x_label, "mAP", ticks, lines, STYLES)
 
 
 def plot_all(results, directory):

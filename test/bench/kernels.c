@@ -90,7 +90,6 @@ stream(const HammingKernel *kernel, const uint64_t *codes, uint64_t query)
 			.radius = 12,
 			.first = 1,
 			/* memory that is read in order needs no prefetching but the CPU's */
-			.stored = 0,
 			.payload = words,
 		};
 

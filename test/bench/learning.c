@@ -27,7 +27,7 @@ static const struct
 {
 	int bits;
 	int dims;
-} shapes[] = {{32, 784}, {64, 960}, {64, 1536}, {64, 3072}, {128, 3072}};
+} shapes[] = {{32, 784}, {64, 960}, {64, 1536}, {128, 960}, {256, 960}, {256, 1536}, {512, 1536}};
 
 /* Learns all rows, and returns the time. */
 static double

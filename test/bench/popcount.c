@@ -49,8 +49,8 @@ main(int argc, char **argv)
 	}
 	count = (size_t) ftell(file) / (8 * words);
 	codes = malloc(count * words * 8);
-	rewind(file);
-	if (codes == NULL || fread(codes, 8 * words, count, file) != count)
+	if (codes == NULL || fseek(file, 0, SEEK_SET) != 0 ||
+		fread(codes, 8 * words, count, file) != count)
 	{
 		perror(argv[2]);
 		return 1;

@@ -1,8 +1,7 @@
-"""Fashion-MNIST for the demonstration: rows for COPY, exact neighbours, the contact sheet.
+"""Fashion-MNIST: rows for COPY, exact neighbours, pictures.
 
-usage: fashion.py rows                       binary COPY rows (id, label, pixels) to standard output
-       fashion.py recall NEIGHBOURS          recall of a CSV of (query, neighbour, rank)
-       fashion.py sheet NEIGHBOURS PICTURE   a PNG of queries, their neighbours by code, the true ones
+usage: fashion.py rows                 binary COPY rows (id, label, pixels) to standard output
+       fashion.py recall NEIGHBOURS    recall of a CSV of (query, neighbour, rank)
 
 Pictures 1 to 60000 are the training set, 60001 to 70000 the test set.
 """
@@ -19,6 +18,7 @@ import copy_rows
 DIRECTORY = "/usr/share/datasets/fashion-mnist/"
 SIDE = 28
 TRAINING = 60000
+CLASSES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 
 
 def read_idx(name, header):
@@ -44,16 +44,30 @@ def read_neighbours(path):
     return found
 
 
-def true_neighbours(queries, count):
-    """The ids of the training pictures nearest to each query by Euclidean distance."""
+def nearest_to(rows, vectors, count):
+    """For each of the vectors the numbers of the rows nearest to it by Euclidean distance, nearest first."""
+    squares = (rows ** 2).sum(axis=1)
+    return [np.argsort(squares - 2 * (rows @ vector), kind="stable")[:count] for vector in vectors]
+
+
+def nearest_rows(rows, queries, count):
+    """The same for vectors that are rows themselves, which are not their own neighbours."""
+    found = nearest_to(rows, rows[queries], count + 1)
+    return [near[near != query][:count] for query, near in zip(queries, found)]
+
+
+def true_neighbours(queries, count, rows=TRAINING):
+    """The ids of the first so many pictures that are nearest to each query, by the queries' ids."""
     pixels = images().astype(np.float32)
-    training = pixels[:TRAINING]
-    squares = (training ** 2).sum(axis=1)
-    nearest = {}
-    for query in queries:
-        order = np.argsort(squares - 2 * (training @ pixels[query - 1]), kind="stable")
-        nearest[query] = (order[:count] + 1).tolist()
-    return nearest
+    queries = list(queries)
+    found = nearest_to(pixels[:rows], [pixels[query - 1] for query in queries], count)
+    return {query: (near + 1).tolist() for query, near in zip(queries, found)}
+
+
+def queries_of_each_class(classes, count):
+    """Numbers of pictures of the test set, as many of each class as of every other."""
+    each = [TRAINING + np.nonzero(classes[TRAINING:] == label)[0][:count // len(CLASSES)] for label in range(len(CLASSES))]
+    return np.sort(np.concatenate(each))
 
 
 def print_recall(found):
@@ -66,48 +80,15 @@ def print_recall(found):
     print(f"  nearest 10 codes of the query's own class: {agree:.3f}")
 
 
-def write_png(path, picture):
-    height, width, _ = picture.shape
-    lines = np.hstack([np.zeros((height, 1), np.uint8), picture.reshape(height, width * 3)])
+def png(picture):
+    """The bytes of a PNG file of a picture, dark on white."""
+    lines = np.hstack([np.zeros((SIDE, 1), np.uint8), 255 - picture.reshape(SIDE, SIDE)])
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n"
-                   + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-                   + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9)) + chunk(b"IEND", b""))
-
-
-def write_sheet(found, path):
-    """A row a query: the query, ten neighbours by code, ten true ones.
-
-    The frame of a neighbour is green if it is of the query's class, and red if not.
-    """
-    pixels, classes = images(), labels()
-    one_of_each = {}
-    for query in found:
-        one_of_each.setdefault(classes[query - 1], query)
-    queries = [one_of_each[label] for label in sorted(one_of_each)]
-    truth = true_neighbours(queries, 10)
-    scale, frame, gap, space = 2, 3, 2, 24
-    cell = SIDE * scale + 2 * frame + gap
-    sheet = np.full((len(queries) * cell + gap, 21 * cell + 2 * space + gap, 3), 255, np.uint8)
-
-    def place(row, column, picture, colour):
-        top = gap + row * cell
-        left = gap + column * cell + (space if column > 0 else 0) + (space if column > 10 else 0)
-        size = SIDE * scale + 2 * frame
-        sheet[top:top + size, left:left + size] = colour
-        large = np.kron(255 - pixels[picture - 1].reshape(SIDE, SIDE), np.ones((scale, scale), np.uint8))
-        sheet[top + frame:top + size - frame, left + frame:left + size - frame] = large[:, :, None]
-
-    for row, query in enumerate(queries):
-        place(row, 0, query, (90, 90, 90))
-        for column, neighbour in enumerate(found[query][:10] + truth[query], start=1):
-            same = classes[neighbour - 1] == classes[query - 1]
-            place(row, column, neighbour, (60, 160, 75) if same else (205, 65, 55))
-    write_png(path, sheet)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9)) + chunk(b"IEND", b""))
 
 
 def main(arguments):
@@ -116,8 +97,6 @@ def main(arguments):
         copy_rows.write_rows(sys.stdout.buffer, [np.arange(1, len(pixels) + 1), labels()], pixels)
     elif len(arguments) == 2 and arguments[0] == "recall":
         print_recall(read_neighbours(arguments[1]))
-    elif len(arguments) == 3 and arguments[0] == "sheet":
-        write_sheet(read_neighbours(arguments[1]), arguments[2])
     else:
         sys.exit(__doc__)
 

@@ -1,5 +1,7 @@
-# Every SQL block of the README runs, in order, in one fresh database; where a text block
-# follows a SQL block, it is what psql prints.
+# Every SQL block of README.md and of the pages in doc runs, in order, in a fresh database for each page; where a
+# text block follows a SQL block, it is what psql prints.  A Python or JavaScript block, which begins with the name
+# of its driver, returns five rows, where the driver is installed.  Every "make" of a shell block is one that
+# the Makefile has.
 use strict;
 use warnings;
 
@@ -7,7 +9,6 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $readme = slurp_file('README.md');
 my $node = PostgreSQL::Test::Cluster->new('readme');
 $node->init;
 $node->start;
@@ -22,21 +23,125 @@ sub comparable
 	return $output;
 }
 
-my $blocks = 0;
-while ($readme =~ /^```sql\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?/msg)
+sub line_of
 {
-	my ($sql, $expected) = ($1, $2);
-	my $line = 1 + (substr($readme, 0, $-[0]) =~ tr/\n//);
-	my ($stdout, $stderr);
-	my $result = IPC::Run::run(
-		[ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
-		'<', \$sql, '>', \$stdout, '2>', \$stderr);
-	ok($result, "README line $line runs") or diag($stderr);
-	is(comparable($stdout), comparable($expected), "README line $line prints what it says")
-	  if defined $expected;
-	$blocks++;
+	my ($page, $offset) = @_;
+	return 1 + (substr($page, 0, $offset) =~ tr/\n//);
 }
-cmp_ok($blocks, '>', 0, 'the README has SQL blocks');
+
+sub check_statements
+{
+	my ($file, $page, $database) = @_;
+	my $blocks = 0;
+	while ($page =~ /^```sql\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?/msg)
+	{
+		my ($sql, $expected) = ($1, $2);
+		my $where = "$file line " . line_of($page, $-[0]);
+		my ($stdout, $stderr);
+		my $result = IPC::Run::run(
+			[ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($database) ],
+			'<', \$sql, '>', \$stdout, '2>', \$stderr);
+		ok($result, "$where runs") or diag($stderr);
+		is(comparable($stdout), comparable($expected), "$where prints what it says")
+		  if defined $expected;
+		$blocks++;
+	}
+	return $blocks;
+}
+
+# what a program does before the block, for each driver; the server is found by PGHOST and its fellows
+my $vector = '[0.01 * i for i in range(384)]';
+my %programs = (
+	'psycopg' => "import psycopg
+connection, vector = psycopg.connect(''), $vector
+BLOCK
+assert len(rows) == 5",
+	'SQLAlchemy' => "from sqlalchemy import create_engine, text
+from sqlalchemy.orm import Session
+session, vector = Session(create_engine('postgresql://')), $vector
+BLOCK
+assert len(rows) == 5",
+	'Django' => "import django, os
+from django.conf import settings
+database = dict(ENGINE='django.db.backends.postgresql', NAME=os.environ['PGDATABASE'], HOST=os.environ['PGHOST'], PORT=os.environ['PGPORT'])
+settings.configure(DATABASES=dict(default=database))
+django.setup()
+from django.db import models
+class Document(models.Model):
+    title = models.TextField()
+    class Meta:
+        app_label, db_table = 'documents', 'documents'
+vector = $vector
+BLOCK
+assert len(rows) == 5",
+	'node-postgres' => "const { Client } = require('pg')
+async function main() {
+const client = new Client(), vector = Array.from({ length: 384 }, (_, i) => 0.01 * i)
+await client.connect()
+BLOCK
+if (rows.length != 5) throw new Error(rows.length + ' rows')
+await client.end()
+}
+main().catch(error => { console.error(error); process.exit(1) })");
+my %modules = ('psycopg' => 'psycopg', 'SQLAlchemy' => 'sqlalchemy, psycopg2', 'Django' => 'django, psycopg2', 'node-postgres' => 'pg');
+
+sub run_program
+{
+	my ($language, $program) = @_;
+	# Debian's Python and node find Debian's modules
+	my @interpreter = $language eq 'js' ? ('/usr/bin/node', '-') : ('/usr/bin/python3', '-');
+	my ($stdout, $stderr) = ('', '');
+	return (0, 'no interpreter') unless -x $interpreter[0];
+	local %ENV = (%ENV, NODE_PATH => join(':', $ENV{NODE_PATH} // (), '/usr/share/nodejs'));
+	my $result = IPC::Run::run(\@interpreter, '<', \$program, '>', \$stdout, '2>', \$stderr);
+	return ($result, $stdout . $stderr);
+}
+
+sub check_programs
+{
+	my ($file, $page, $database) = @_;
+	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port, PGDATABASE => $database, PGUSER => $node->safe_psql('postgres', 'SELECT current_user'));
+	while ($page =~ /^```(python|js)\n(?:#|\/\/) (\S+)\n(.*?)^```\n/msg)
+	{
+		my ($language, $driver, $block) = ($1, $2, $3);
+		my $where = "$file line " . line_of($page, $-[0]);
+		my $program = $programs{$driver} or die "$where: unknown driver $driver";
+		my $import = $language eq 'js' ? "require('$modules{$driver}')" : "import $modules{$driver}";
+	  SKIP:
+		{
+			skip "$driver is not installed", 1 unless (run_program($language, $import))[0];
+			my ($result, $output) = run_program($language, $program =~ s/BLOCK/$block/r);
+			ok($result, "$where returns rows by $driver") or diag($output);
+		}
+	}
+}
+
+sub check_targets
+{
+	my ($file, $page) = @_;
+	while ($page =~ /^```sh\n(.*?)^```\n/msg)
+	{
+		my $where = "$file line " . line_of($page, $-[0]);
+		foreach my $target ($1 =~ /^(?:sudo )?make(?: ([a-z]+))?/mg)
+		{
+			my $name = defined $target ? $target : 'all';
+			ok(system("make -n $name >/dev/null 2>&1") == 0, "$where: make knows $name");
+		}
+	}
+}
+
+my $blocks = 0;
+foreach my $file ('README.md', glob('doc/*.md'))
+{
+	my $page = slurp_file($file);
+	my ($database) = $file =~ /([^\/]+)\.md$/;
+	$node->safe_psql('postgres', "CREATE DATABASE \"$database\"");
+	$node->safe_psql($database, 'CREATE EXTENSION unifdiag') if $page !~ /^CREATE EXTENSION unifdiag;/m;
+	$blocks += check_statements($file, $page, $database);
+	check_programs($file, $page, $database);
+	check_targets($file, $page);
+}
+cmp_ok($blocks, '>', 10, 'the pages have SQL blocks');
 
 $node->stop;
 done_testing();

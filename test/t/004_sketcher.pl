@@ -112,7 +112,7 @@ foreach my $case (
 	[ 88 + 96 + 288, pack('d>', -1), $damaged . 'a variance is negative', 'covariance' ],
 	[ 88 + 96 + 288 + 168, pack('d>*', (0) x 6), $damaged . 'rows that should be one long are not', 'rotation' ],
 	[ 80, pack('N', 1), $damaged . 'impossible number of waiting rows', 'waiting rows' ],
-	[ 84, pack('N', 513), $damaged . 'impossible number of recent rows', 'recent rows' ],
+	[ 84, pack('N', 1025), $damaged . 'impossible number of recent rows', 'recent rows' ],
 	[ 84, pack('N', 1), $damaged . 'its size does not match its contents', 'one recent row less' ],
 	[ 20, pack('C', 2), $damaged . 'its tracker takes no such rotation', 'a random basis with a rotation' ],
 	[ 6, pack('n', 7), $damaged . 'its size does not match its contents', 'a base outside of an aggregate' ])

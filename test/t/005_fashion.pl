@@ -33,6 +33,9 @@ foreach my $part ('mean', 'basis', 'rotation', 'covariance')
 {
 	append_to_file("$directory/$part", $node->safe_psql('postgres', "SELECT sketcher_$part(model) FROM models WHERE bits = 64"));
 }
+my $balance = $node->safe_psql('postgres', q{
+	SELECT (sketcher_info(sketcher_learn(sketcher_new(784, 64, rotation => 'unifdiag'), v ORDER BY id))).balance FROM images WHERE id <= 20000});
+cmp_ok($balance, '<', 0.06, sprintf('with unifdiag all bits have the same variance, to %.3f', $balance));
 append_to_file("$directory/info", $node->safe_psql('postgres', 'SELECT (sketcher_info(model)).explained_variance FROM models WHERE bits = 64'));
 append_to_file("$directory/codes", $node->safe_psql('postgres', q{
 	SELECT images.id || ',' || sketcher_hash(model, v) FROM images, models WHERE bits = 64 AND id % 100 = 0 AND id <= 60000}));
@@ -48,7 +51,7 @@ sub share_of_changed_bits
 {
 	my ($bits, $stable, $rows) = @_;
 	return $node->safe_psql('postgres', qq{
-		WITH start AS MATERIALIZED (SELECT sketcher_new(784, $bits, stable => $stable) AS model),
+		WITH start AS MATERIALIZED (SELECT sketcher_new(784, $bits, rotation => 'unifdiag', stable => $stable) AS model),
 		final AS MATERIALIZED (SELECT sketcher_learn((SELECT model FROM start), v ORDER BY id) AS model FROM images WHERE id <= $rows)
 		SELECT avg(code <~> sketcher_hash((SELECT model FROM final), v)) / $bits
 		FROM (SELECT v, sketcher_stream((SELECT model FROM start), v) OVER (ORDER BY id) AS code FROM images WHERE id <= $rows) t

@@ -67,5 +67,62 @@ foreach my $order ('vector unifdiag', 'unifdiag vector')
 	$node->safe_psql('postgres', "DROP DATABASE beside");
 }
 
+# so are those of bit: each statement has the type and the plan that it has with pgvector alone
+my @statements = (
+	q{SELECT bits <~> B'1111000011110000' FROM items ORDER BY 1 LIMIT 3},
+	q{SELECT bits <~> '1111000011110000' FROM items ORDER BY 1 LIMIT 3},
+	q{SELECT bits <~> '1111000011110000'::varbit FROM items ORDER BY 1 LIMIT 3},
+	q{SELECT B'1111000011110000' <~> bits FROM items ORDER BY 1 LIMIT 3},
+	q{SELECT id FROM items ORDER BY varbits <~> bits, id LIMIT 3},
+	q{SELECT id FROM items ORDER BY varbits <~> '1111000011110000', id LIMIT 3},
+	q{SELECT id FROM items ORDER BY varbits::bit(16) <~> '1111000011110000', id LIMIT 3},
+	q{SELECT a.id, b.id FROM items a, LATERAL (SELECT id FROM items b ORDER BY a.bits <~> b.bits LIMIT 2) b WHERE a.id < 4 ORDER BY 1, 2},
+	q{SELECT id FROM items ORDER BY bits <%> '1111000011110000', id LIMIT 3},
+	q{SELECT hamming_distance(bits, '1111000011110000') FROM items WHERE id < 5},
+	q{SELECT hamming_distance(bits, varbits::bit(16)) FROM items WHERE id < 5},
+	q{SELECT pg_typeof(hamming_distance('101', '100')), hamming_distance('101', '100'), hamming_distance('', ''), hamming_distance('101', '100'::varbit)},
+	q{SELECT pg_typeof(bits <~> bits), pg_typeof(varbits <~> varbits) FROM items LIMIT 1},
+	q{SELECT bits & '1111111100000000', bits | bits, ~ bits, bits # bits, bits || bits, substring(bits, 2, 3), set_bit(bits, 1, 0), length(varbits), bit_count(bits) FROM items WHERE id = 3},
+	q{SELECT bit_and(bits), bit_or(bits), bit_xor(bits) FROM items});
+my $bits_setup = q{
+	CREATE TABLE items AS SELECT i AS id, ('x' || left(md5(i::text), 4))::bit(16) AS bits, ('x' || left(md5(i::text), 4))::varbit AS varbits FROM generate_series(1, 500) i;
+	CREATE INDEX hnsw_bits ON items USING hnsw (bits bit_hamming_ops);
+	ANALYZE items;};
+my %answers;
+foreach my $order ('vector', 'vector unifdiag unifdiag_pgvector', 'unifdiag vector unifdiag_pgvector')
+{
+	$node->safe_psql('postgres', 'CREATE DATABASE beside');
+	$node->safe_psql('beside', join('', map { "CREATE EXTENSION $_;" } split / /, $order) . $bits_setup);
+	my @answer = map { $node->safe_psql('beside', "SET enable_seqscan = off; EXPLAIN (VERBOSE, COSTS off) $_; $_") } @statements;
+	$answers{$order} = \@answer;
+	foreach my $i (0 .. $#statements)
+	{
+		is($answer[$i], $answers{vector}[$i], "$order: $statements[$i]") if $order ne 'vector';
+	}
+	if ($order ne 'vector')
+	{
+		# each index on bit serves both operators
+		$node->safe_psql('beside', 'DROP INDEX hnsw_bits; CREATE INDEX ours ON items USING hamming (bits);');
+		foreach my $type ('bit(16)', 'bithash')
+		{
+			my $value = "'1111000011110000'::$type";
+			my $expected = $node->safe_psql('beside', "SET enable_indexscan = off; SELECT d FROM (SELECT bits <~> $value AS d FROM items) t ORDER BY d LIMIT 50");
+
+			like($node->safe_psql('beside', "SET enable_seqscan = off; EXPLAIN SELECT id FROM items ORDER BY bits <~> $value LIMIT 5"),
+				qr/using ours/, "$order: the hamming index serves bit <~> $type");
+			is($node->safe_psql('beside', "SET enable_seqscan = off; SET enable_sort = off; SELECT bits <~> $value FROM items ORDER BY bits <~> $value LIMIT 50"),
+				$expected, "$order: exactly, bit <~> $type");
+			is($node->safe_psql('beside', "SELECT pg_typeof(bits <~> $value) FROM items LIMIT 1"),
+				$type eq 'bithash' ? 'integer' : 'double precision', "$order: bit <~> $type has its own type");
+		}
+		is($node->safe_psql('beside', "SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'bit_pgvector_ops'"), 't', "$order: its operator class holds together");
+		$node->safe_psql('beside', 'DROP EXTENSION unifdiag_pgvector');
+		unlike($node->safe_psql('beside', "SET enable_seqscan = off; EXPLAIN SELECT id FROM items ORDER BY bits <~> B'1111000011110000' LIMIT 5"),
+			qr/using ours/, "$order: no longer without unifdiag_pgvector");
+		$node->safe_psql('beside', 'CREATE EXTENSION unifdiag_pgvector; CREATE INDEX ON items USING hamming (bits bit_pgvector_ops)');
+	}
+	$node->safe_psql('postgres', 'DROP DATABASE beside');
+}
+
 $node->stop;
 done_testing();

@@ -6,6 +6,7 @@ use warnings;
 use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 # how often to kill, and how long to load: more in a soak
 our $kills = $ENV{UNIFDIAG_KILLS} // 8;
@@ -13,7 +14,7 @@ our $seconds = $ENV{UNIFDIAG_SECONDS} // 15;
 
 # settings under which mistakes show: full checks of replayed pages, and VACUUM all the time
 our $settings = q{
-	wal_consistency_checking = 'all'
+	wal_consistency_checking = 'generic'
 	checkpoint_timeout = 1h
 	max_wal_size = 10GB
 	autovacuum_naptime = 1s
@@ -41,7 +42,7 @@ sub create
 	return;
 }
 
-my %scripts = (
+our %scripts = (
 	# with records of our own, and with generic ones
 	insert => q{
 		SELECT set_config('unifdiag.private_interfaces', (random() < 0.5)::text, false);
@@ -81,6 +82,30 @@ my %scripts = (
 			FROM (SELECT code <~> ':q' AS d FROM short) AS q;
 		SELECT 1 / (count(*) = :near_long)::int FROM long WHERE hamming_within(code, ':l', 400);
 		COMMIT;
+	},
+	# rows of a table of joins come, change, also without a new entry in the index, and go
+	churn => q{
+		INSERT INTO joined (code) SELECT padded_code() FROM generate_series(1, 30);
+		UPDATE joined SET note = note + 1 WHERE id IN (SELECT id FROM joined ORDER BY random() LIMIT 10);
+		UPDATE joined SET code = padded_code() WHERE id IN (SELECT id FROM joined ORDER BY random() LIMIT 5);
+		DELETE FROM joined WHERE id IN (SELECT id FROM joined ORDER BY random() LIMIT greatest((SELECT count(*) FROM joined) - 300, 0));
+	},
+	# by the index and without it, in one snapshot: the same pairs, clusters of these, the same distances, or an error
+	join => q{
+		SELECT padded_code() AS q \gset
+		BEGIN ISOLATION LEVEL REPEATABLE READ;
+		SELECT count(*) AS pairs, coalesce(md5(string_agg(p::text, ' ' ORDER BY a, b)), 'none') AS digest FROM hamming_pairs('joined_code', 2) p \gset
+		SELECT count(*) AS members FROM hamming_clusters('joined_code', 2) \gset
+		SELECT coalesce(string_agg(distance::text, ' ' ORDER BY distance), 'none') AS nearest FROM hamming_nearest('joined_code', ARRAY[':q'::bithash], 50) \gset
+		SELECT 1 / (count(*) = :pairs AND coalesce(md5(string_agg(p::text, ' ' ORDER BY a, b)), 'none') = ':digest')::int
+			FROM (SELECT x.ctid AS a, y.ctid AS b, hamming_distance(x.code, y.code) AS distance FROM joined x JOIN joined y ON x.ctid < y.ctid AND hamming_distance(x.code, y.code) <= 2) p;
+		SELECT 1 / (count(*) = :members)::int FROM (SELECT a FROM hamming_pairs('joined_code', 2) UNION SELECT b FROM hamming_pairs('joined_code', 2)) m;
+		SELECT 1 / (count(*) = 0)::int FROM hamming_pairs('joined_code', 2) p JOIN hamming_clusters('joined_code', 2) x ON x.member = p.a JOIN hamming_clusters('joined_code', 2) y ON y.member = p.b WHERE x.cluster <> y.cluster;
+		SELECT 1 / (coalesce(string_agg(d::text, ' ' ORDER BY d), 'none') = ':nearest')::int FROM (SELECT hamming_distance(code, ':q') AS d FROM joined ORDER BY d LIMIT 50) n;
+		COMMIT;
+	},
+	vacuum_joined => q{
+		VACUUM (INDEX_CLEANUP on) joined;
 	},
 	build => q{
 		CREATE INDEX another_:client_id ON short USING hamming (code);
@@ -144,6 +169,47 @@ sub is_sound
 	$answer =~ s/\s//g;
 	is($answer, '5', $name);
 	return;
+}
+
+# All at once, as when the machine goes down: nobody has a chance to write anything more.
+sub kill_server
+{
+	my ($node) = @_;
+	my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
+	my @children;
+	# first of all, it shall have no more children than we see
+	kill 'STOP', $postmaster;
+	usleep(1_000) until slurp_file("/proc/$postmaster/stat") =~ /\) T /;
+	foreach my $stat (glob '/proc/[0-9]*/stat')
+	{
+		# number, name in parentheses, state, parent
+		my $content = eval { slurp_file($stat) } // '';
+		push @children, $1 if $content =~ /^(\d+) .*\) \S $postmaster /s;
+	}
+	kill 'KILL', $postmaster, @children;
+	usleep(10_000) while kill 0, $postmaster;
+	# the orphans' shared memory must be gone before the next start
+	foreach my $child (@children)
+	{
+		usleep(10_000) while kill 0, $child;
+	}
+	unlink $node->data_dir . '/postmaster.pid';
+	$node->{_pid} = undef;
+	return;
+}
+
+# Starts the server and kills it before it has recovered.
+sub kill_during_recovery
+{
+	my ($node, $delay) = @_;
+	my $log = $node->logfile;
+	my $offset = -s $log;
+	system("pg_ctl -W -s -D '" . $node->data_dir . "' -l '$log' start");
+	usleep(1_000) until slurp_file($log, $offset) =~ /redo starts|ready to accept/;
+	usleep($delay);
+	my $caught = slurp_file($log, $offset) !~ /redo done|ready to accept/;
+	kill_server($node);
+	return $caught;
 }
 
 1;

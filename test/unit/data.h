@@ -30,6 +30,11 @@ math_free(void *memory)
 	free(memory);
 }
 
+void
+math_check_cancelled(void)
+{
+}
+
 /* Loads the library that models need, or ends the test. */
 static inline void
 require_linalg(void)

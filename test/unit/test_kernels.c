@@ -111,17 +111,16 @@ within_agrees(const HammingKernel *kernel, size_t ncolumns, size_t count, size_t
 		}
 	}
 	/* whatever is read first, and prefetched: the answer is the same */
-	codes = (HammingColumns){.columns = columns,
-							 .ncolumns = ncolumns,
-							 .count = count,
-							 .query = query,
-							 .radius = radius,
-							 .first = 1 + next_random(&state) % ncolumns,
-							 .upcoming = {.next = (ptrdiff_t) (next_random(&state) % 65536),
-										  .later = -(ptrdiff_t) (next_random(&state) % 65536)},
-							 .stored = next_random(&state) % (ncolumns + 1),
-							 .payload = (const uint8_t *) query,
-							 .payload_bytes = next_random(&state) % 8};
+	codes = (HammingColumns) {.columns = columns,
+							  .ncolumns = ncolumns,
+							  .count = count,
+							  .query = query,
+							  .radius = radius,
+							  .first = 1 + next_random(&state) % ncolumns,
+							  .upcoming = {.next = (ptrdiff_t) (next_random(&state) % 65536),
+										   .later = -(ptrdiff_t) (next_random(&state) % 65536)},
+							  .payload = (const uint8_t *) query,
+							  .payload_bytes = next_random(&state) % 8};
 	found = kernel->within(&codes, matches);
 	for (size_t i = 0; i < count; i++)
 	{

@@ -181,7 +181,7 @@ is_usable(const Model *model, const float *data, int rows)
 
 	if (model->rotation != NULL)
 		finite &=
-			rotation_skew(model->rotation, model->config.bits) < 1e-9 && basis_skew(model) < 1e-5;
+			rotation_skew(model->rotation, model->config.bits) < 1e-6 && basis_skew(model) < 1e-5;
 	/* NaN would compare as a difference between the model and itself */
 	return finite && code_difference(model, data, model, data, rows) == 0.0;
 }

@@ -226,6 +226,76 @@ test_against_reference(int dims, int bits, double forgetting)
 	free(data);
 }
 
+/*
+ * Rows whose variances fall by a factor each, so that the last of the basis has the given part of
+ * the first: where products with the inverse lose most to rounding.
+ */
+static float *
+make_steep_rows(int rows, int dims, int bits, double least)
+{
+	float	*data = math_alloc((size_t) rows * (size_t) dims, sizeof(float));
+	uint64_t seed = 5;
+
+	for (int i = 0; i < rows * dims; i++)
+		data[i] = (float) (next_normal(&seed) * pow(least, (double) (i % dims) / (2.0 * bits)));
+	return data;
+}
+
+/* The sine of the largest angle between the subspaces, by the residuals of single directions. */
+static double
+subspace_distance(const Model *model, const Reference *r)
+{
+	double worst = 0.0;
+
+	for (int i = 0; i < r->bits; i++)
+	{
+		double residual = 1.0;
+
+		for (int j = 0; j < r->bits; j++)
+		{
+			double component = 0.0;
+
+			for (int k = 0; k < r->dims; k++)
+				component += model->basis[i * r->dims + k] * r->basis[j * r->dims + k];
+			residual -= component * component;
+		}
+		worst = fmax(worst, sqrt(fmax(residual, 0.0)));
+	}
+	return worst;
+}
+
+/*
+ * The inverse is single only where that is safe: the subspace is as near to the reference's as
+ * the basis can be, which is single too.
+ */
+static void
+test_steep_variances(void)
+{
+	const int	 rows = 3000;
+	const int	 dims = 60;
+	const int	 bits = 20;
+	const double least[] = {1e-2, 1e-4, 1e-6};
+	const double tolerance[] = {1e-3, 1e-3, 0.05};
+
+	for (int i = 0; i < 3; i++)
+	{
+		const ModelConfig config = make_config(dims, bits);
+		float			 *data = make_steep_rows(rows, dims, bits, least[i]);
+		Reference		 *reference = reference_create(dims, bits, 1.0);
+		Model			 *model = learn_rows(&config, 0, data, 0, rows);
+		double			  distance;
+
+		for (int t = 0; t < rows; t++)
+			reference_learn(reference, data + (size_t) t * (size_t) dims);
+		distance = subspace_distance(model, reference);
+		ok(distance < tolerance[i],
+		   "variances down to %g of the largest: the same subspace, to %.1e", least[i], distance);
+		model_free(model);
+		reference_free(reference);
+		free(data);
+	}
+}
+
 static void
 test_long_stream(void)
 {
@@ -246,7 +316,7 @@ test_long_stream(void)
 		}
 	}
 	ok(worst < 1e-5, "orthonormal to %.1e over a million rows", worst);
-	ok(rotation_skew(model->rotation, 8) < 1e-9, "and so is the rotation");
+	ok(rotation_skew(model->rotation, 8) < 1e-6, "and so is the rotation");
 	model_free(model);
 	free(data);
 }
@@ -255,10 +325,12 @@ test_long_stream(void)
 static void
 test_invariance(void)
 {
-	const int		  rows = 5000;
-	const int		  dims = 48;
-	const double	  factors[] = {1e-6, 1e6, 1e-30, 1e30, 1.0};
-	const double	  shifts[] = {0.0, 0.0, 0.0, 0.0, 100.0};
+	const int	 rows = 5000;
+	const int	 dims = 48;
+	const double factors[] = {1e-6, 1e6, 1e-30, 1e30, 1.0};
+	const double shifts[] = {0.0, 0.0, 0.0, 0.0, 100.0};
+	/* shifted rows have lost digits */
+	const double	  tolerances[] = {0.001, 0.001, 0.001, 0.001, 0.01};
 	const ModelConfig config = make_config(dims, 16);
 	float			 *data = make_rows(rows, dims, dims, 3);
 	float			 *other = math_alloc((size_t) rows * (size_t) dims, sizeof(float));
@@ -273,8 +345,8 @@ test_invariance(void)
 			other[k] = (float) (data[k] * factors[i] + shifts[i] * (1 + k % dims));
 		changed = learn_rows(&config, 0, other, 0, rows);
 		difference = code_difference(model, data, changed, other, rows);
-		ok(difference <= 0.001, "times %g plus %g: %.5f of the bits differ", factors[i], shifts[i],
-		   difference);
+		ok(difference <= tolerances[i], "times %g plus %g: %.5f of the bits differ", factors[i],
+		   shifts[i], difference);
 		model_free(changed);
 	}
 	model_free(model);
@@ -351,7 +423,7 @@ is_usable(const Model *model, const float *data, int rows)
 	for (int i = 0; i < bits * bits; i++)
 		finite &= isfinite(model->covariance[i]) && isfinite(model->rotation[i]);
 	/* NaN would compare as a difference between the model and itself */
-	return finite && basis_skew(model) < 1e-5 && rotation_skew(model->rotation, bits) < 1e-9 &&
+	return finite && basis_skew(model) < 1e-5 && rotation_skew(model->rotation, bits) < 1e-6 &&
 		   code_difference(model, data, model, data, rows) == 0.0;
 }
 
@@ -432,6 +504,7 @@ main(void)
 	test_against_reference(40, 8, 0.995);
 	test_against_reference(30, 1, 1.0);
 	test_against_reference(100, 32, 1.0);
+	test_steep_variances();
 	test_long_stream();
 	test_invariance();
 	test_stability();

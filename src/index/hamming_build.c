@@ -1,0 +1,181 @@
+/*
+ * hamming_build.c
+ *		Building a hamming index: pages are filled in the order of the table.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "catalog/index.h"
+#include "catalog/pg_type.h"
+#include "commands/progress.h"
+#include "utils/backend_progress.h"
+#include "utils/memutils.h"
+
+#include "../code/code_type.h"
+#include "../compat.h"
+#include "flat_build.h"
+#include "hamming.h"
+
+/* rows after which progress is reported, and what was detoasted is freed */
+#define ROWS_AT_A_TIME 1024
+
+typedef struct BuildState
+{
+	IndexInfo	 *info;
+	MemoryContext context; /* for some rows */
+	FlatBuild	  pages;
+	int64		  rows; /* of the table that have been indexed */
+} BuildState;
+
+/* The length of the codes as the column's type gives it, or 0 if it does not. */
+static int
+declared_bits(Relation index)
+{
+	const FormData_pg_attribute *column = TupleDescAttr(RelationGetDescr(index), 0);
+	const int					 nbits = hamming_code_type(index) == CODE_INT8
+											 ? code_type_bits(INT8OID, -1)
+											 : code_type_bits(column->atttypid, column->atttypmod);
+
+	if (nbits > 0)
+		bithash_check_length(nbits, ERRCODE_DATATYPE_MISMATCH, NULL);
+	return nbits;
+}
+
+/* An error if a code to be indexed is not as long as those that are. */
+static void
+check_code(Relation index, BitHashView code, int nbits, bool is_built)
+{
+	const char *type = hamming_code_type(index) == CODE_BIT ? "bit" : "bithash";
+
+	bithash_check_length(code.nbits, ERRCODE_STRING_DATA_LENGTH_MISMATCH, NULL);
+	if (nbits != 0 && code.nbits != nbits)
+		ereport(ERROR, errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
+				errmsg("code has %d bits, and index \"%s\" holds codes of %d", code.nbits,
+					   RelationGetRelationName(index), nbits),
+				is_built
+					? errhint("Give the column the type %s(n), so that all codes have the "
+							  "same length.  If no row has one of %d bits any more, VACUUM "
+							  "(INDEX_CLEANUP on) of the table lets the index take another length.",
+							  type, nbits)
+					: errhint("Give the column the type %s(n), so that all codes have the "
+							  "same length.",
+							  type));
+}
+
+static void
+add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
+{
+	BuildState	 *state = arg;
+	FlatLayout	 *layout = &state->pages.layouts[BUILD_CODES];
+	MemoryContext caller = MemoryContextSwitchTo(state->context);
+	BitHashView	  code = {.nbits = 0, .bits = NULL};
+	FlatEntry	  entry = {.bits = NULL, .tid = *tid};
+
+	if (!isnull[0])
+		code = code_view(hamming_code_type(index), values[0]);
+	/*
+	 * A deleted row that an older snapshot may still see, of another length than the others
+	 * or the first of any: it is no reason to fail, but such snapshots must do without this
+	 * index.
+	 */
+	if (!alive && !isnull[0] && code.nbits != layout->nbits)
+	{
+		state->info->ii_BrokenHotChain = true;
+		MemoryContextSwitchTo(caller);
+		return;
+	}
+	if (!isnull[0])
+	{
+		check_code(index, code, layout->nbits, false);
+		if (layout->capacity == 0)
+			*layout = flat_layout(FLAT_CODES, code.nbits);
+		entry.bits = code.bits;
+	}
+	flat_build_add(&state->pages, entry);
+	MemoryContextSwitchTo(caller);
+	if (++state->rows % ROWS_AT_A_TIME == 0)
+	{
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, state->rows);
+		MemoryContextReset(state->context);
+	}
+}
+
+IndexBuildResult *
+hamming_build(Relation heap, Relation index, IndexInfo *info)
+{
+	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
+	MemoryContext	  context =
+		AllocSetContextCreate(CurrentMemoryContext, "hamming build", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext	 caller = MemoryContextSwitchTo(context);
+	BuildState		*state = palloc0(sizeof(BuildState));
+	const FlatLayout codes = flat_layout(FLAT_CODES, declared_bits(index));
+
+	state->info = info;
+	state->context = AllocSetContextCreate(context, "hamming build, rows", ALLOCSET_DEFAULT_SIZES);
+	flat_build_start(&state->pages, index, &codes);
+
+	MemoryContextSwitchTo(caller);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HAMMING_PHASE_SCAN);
+	result->heap_tuples =
+		table_index_build_scan(heap, index, info, true, true, add_row, state, NULL);
+	result->index_tuples = (double) state->rows;
+	MemoryContextSwitchTo(context);
+	flat_build_finish(&state->pages, flat_build_meta(&state->pages, declared_bits(index)));
+	MemoryContextSwitchTo(caller);
+
+	MemoryContextDelete(context);
+	return result;
+}
+
+static void
+init_meta(Relation index, Page meta)
+{
+	flat_meta_init(meta, declared_bits(index));
+}
+
+void
+hamming_build_empty(Relation index)
+{
+	flat_build_empty(index, init_meta);
+}
+
+bool
+hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
+			   Relation heap pg_attribute_unused(), IndexUniqueCheck check pg_attribute_unused(),
+			   bool unchanged pg_attribute_unused(), IndexInfo *info pg_attribute_unused())
+{
+	BitHashView code = {.nbits = 0, .bits = NULL};
+	FlatEntry	entry = {.bits = NULL, .tid = *tid};
+	FlatLayout	codes;
+
+	/* first, because fetching a value that is stored out of line reads catalogs */
+	if (!isnull[0])
+		code = code_view(hamming_code_type(index), values[0]);
+	entry.bits = code.bits;
+	do
+	{
+		codes = flat_codes(index);
+		if (!isnull[0] && codes.nbits != code.nbits)
+		{
+			/* what we remember may be out of date */
+			flat_forget_codes(index);
+			check_code(index, code, flat_codes(index).nbits, true);
+			codes = flat_layout(FLAT_CODES, code.nbits);
+		}
+	} while (!flat_insert(index, &codes, entry));
+	return false;
+}
+
+char *
+hamming_phase_name(int64 phase)
+{
+	switch (phase)
+	{
+		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
+			return "initializing";
+		case HAMMING_PHASE_SCAN:
+			return "scanning table";
+		default:
+			return NULL;
+	}
+}

@@ -1,0 +1,266 @@
+/*
+ * sketch_search.c
+ *		Searching a sketch index: what a pass does with each page.
+ *
+ * A search keeps to the model that it began with.  While a model is being introduced, there are pages
+ * with and without codes, and a page's entries would change their ranks between two passes: until that
+ * has ended, a search takes all entries as unknown.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "utils/float.h"
+#include "utils/memutils.h"
+
+#include "../code/distance.h"
+#include "../compat.h"
+#include "passes.h"
+#include "sketch_model.h"
+#include "sketch_search.h"
+
+struct SketchSearch
+{
+	Relation	  index;
+	MemoryContext context; /* of the search */
+	MemoryContext query_context;
+	bool		  everything; /* no distance decides */
+	SketchQuery	 *query;	  /* NULL if of no entry it is known how far it is */
+	uint32		  model;	  /* to which the query belongs */
+	Passes		  passes;
+	FlatLayout	  codes;
+	FlatLayout	  nulls;
+	const uint8 **columns; /* of a page */
+	HammingMatch *matches;
+};
+
+SketchSearch *
+sketch_search_create(Relation index)
+{
+	SketchSearch *search = palloc0(sizeof(SketchSearch));
+
+	search->index = index;
+	search->context = CurrentMemoryContext;
+	search->query_context =
+		AllocSetContextCreate(CurrentMemoryContext, "sketch query", ALLOCSET_DEFAULT_SIZES);
+	search->nulls = flat_layout(FLAT_NULLS, 0);
+	passes_init(&search->passes, index);
+	passes_set_distances(&search->passes, SKETCH_RANKS);
+	return search;
+}
+
+/* Is the index so much larger than what its model was calibrated with that neighbours are nearer? */
+static bool
+has_grown(const FlatMeta *flat, const FlatLayout *codes, SketchReady *ready)
+{
+	const double pages = (double) flat->end - sketch_model_pages(&ready->model.parameters.shape);
+
+	/* the last page may be nearly empty */
+	return (pages - 1.0) * codes->capacity > 2.0 * (double) ready->calibrated;
+}
+
+static bool
+is_zero(const Vector *vector)
+{
+	for (int i = 0; i < vector->dims; i++)
+	{
+		if (vector->values[i] != 0.0F)
+			return false;
+	}
+	return true;
+}
+
+/* Makes the query by the index's model, if there is one, and if it tells anything. */
+static void
+make_query(SketchSearch *search, const FlatMeta *flat, const SketchMeta *meta, const Vector *vector)
+{
+	SketchReady	 *ready;
+	MemoryContext caller;
+	double		  errors;
+
+	if (sketch_recall_setting >= 1.0 || (meta->metric == SKETCH_COSINE && is_zero(vector)))
+		return;
+	ready = sketch_ready(search->index, flat->model);
+	if (ready == NULL)
+		return; /* VACUUM has found no more entries in the meantime */
+	errors = sketch_errors(&ready->model.parameters, sketch_recall_setting,
+						   has_grown(flat, &search->codes, ready));
+	caller = MemoryContextSwitchTo(search->query_context);
+	search->query = sketch_query(&ready->model, vector->values, errors);
+	search->model = flat->model;
+	MemoryContextSwitchTo(caller);
+}
+
+void
+sketch_search_start(SketchSearch *search, const Vector *query)
+{
+	FlatMeta		 flat;
+	const SketchMeta meta = sketch_read_meta(search->index, &flat);
+	FlatLayout		 codes;
+
+	codes = flat_codes_layout(&flat);
+	if (codes.capacity != search->codes.capacity || codes.words != search->codes.words)
+	{
+		search->columns = MemoryContextAlloc(search->context, sizeof(uint8 *) * (codes.words + 1));
+		search->matches = MemoryContextAlloc(search->context,
+											 sizeof(HammingMatch) * (codes.capacity + MATCH_ROOM));
+	}
+	search->codes = codes;
+	search->everything = query == NULL;
+	search->query = NULL;
+	search->model = 0;
+	MemoryContextReset(search->query_context);
+	if (query != NULL && flat.dims != 0 && query->dims != (int) flat.dims)
+		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
+				errmsg("vectors have different dimensions: %d and %d", (int) flat.dims,
+					   query->dims));
+	if (query != NULL && flat.model != 0 && flat.learning == 0)
+		make_query(search, &flat, &meta, query);
+	passes_start(&search->passes, false);
+}
+
+/* The sketches of a page that are within a rank.  Meanwhile those of other pages are prefetched. */
+static size_t
+find_within(SketchSearch *search, Page page, int count, HammingUpcoming upcoming)
+{
+	const FlatLayout   *layout = &search->codes;
+	const SketchColumns sketches = {
+		.columns = search->columns,
+		.ncolumns = layout->words,
+		.numbers = (const uint8 *) FlatPageGetNumbers(page, layout),
+		.count = count,
+		.score = &search->query->score,
+		.radius = Min(search->passes.nearest.farthest, SKETCH_RANKS),
+		.upcoming = upcoming,
+		.payload = (const uint8 *) FlatPageGetTids(page, layout),
+		.payload_bytes = sizeof(ItemPointerData),
+	};
+
+	for (int column = 0; column < layout->words; column++)
+		search->columns[column] = FlatPageGetWords(page, layout, column);
+	return sketch_kernel->within(&sketches, search->matches);
+}
+
+/* Has the page codes by the query's model? */
+static bool
+can_estimate(const SketchSearch *search, const FlatContents *contents)
+{
+	return search->query != NULL && contents->model == search->model;
+}
+
+/* All entries of a page, at the same rank. */
+static void
+add_all(SketchSearch *search, Page page, const FlatContents *contents, uint32 rank)
+{
+	for (int entry = 0; entry < contents->count; entry++)
+		nearest_add(&search->passes.nearest,
+					nearest_key(rank, &FlatPageGetTids(page, contents->layout)[entry]));
+}
+
+static void
+search_page(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
+{
+	SketchSearch	  *search = state;
+	Nearest			  *nearest = &search->passes.nearest;
+	const FlatContents contents =
+		flat_page_contents(search->index, page, block, &search->codes, &search->nulls);
+
+	if (contents.layout == &search->codes && can_estimate(search, &contents))
+	{
+		const size_t nmatches = find_within(search, page, contents.count, upcoming);
+
+		for (size_t i = 0; i < nmatches; i++)
+		{
+			const HammingMatch match = search->matches[i];
+
+			nearest_add(nearest,
+						nearest_key(match.distance,
+									&FlatPageGetTids(page, &search->codes)[match.position]));
+		}
+	}
+	else if (contents.layout == &search->codes)
+		add_all(search, page, &contents, search->everything ? NULL_DISTANCE : 0);
+	else if (contents.layout == &search->nulls &&
+			 nearest->farthest == rank_of(nearest, NULL_DISTANCE))
+		add_all(search, page, &contents, NULL_DISTANCE);
+}
+
+/* Counts the entries of a page by their rank. */
+static void
+count_ranks(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
+{
+	SketchSearch	  *search = state;
+	Nearest			  *nearest = &search->passes.nearest;
+	const FlatContents contents =
+		flat_page_contents(search->index, page, block, &search->codes, &search->nulls);
+	size_t nmatches;
+
+	if (contents.layout != &search->codes || !can_estimate(search, &contents))
+		return;
+	nmatches = find_within(search, page, contents.count, upcoming);
+	for (size_t i = 0; i < nmatches; i++)
+	{
+		if (search->matches[i].distance <= nearest->farthest)
+			nearest_count(nearest, search->matches[i].distance);
+	}
+}
+
+static void
+run_pass(SketchSearch *search)
+{
+	const PassVisitor visitor = {
+		.state = search, .count = search->query != NULL ? count_ranks : NULL, .visit = search_page};
+
+	passes_grow(&search->passes, 0);
+	passes_run(&search->passes, &visitor);
+}
+
+/* The bound that goes with a key's rank. */
+static double
+bound_of(const SketchSearch *search, uint64 key)
+{
+	if (KEY_DISTANCE(key) == NULL_DISTANCE)
+		return get_float8_infinity();
+	if (search->query == NULL)
+		return -get_float8_infinity();
+	return sketch_bound(search->query, KEY_DISTANCE(key));
+}
+
+bool
+sketch_search_bound(SketchSearch *search, double *bound)
+{
+	const Passes *passes = &search->passes;
+
+	if (!passes_used_up(passes))
+		*bound = bound_of(search, passes->nearest.keys[passes->next]);
+	else if (!passes->complete)
+		/* what the next pass finds comes behind the last key */
+		*bound = bound_of(search, passes->nearest.last);
+	else
+		return false;
+	return true;
+}
+
+bool
+sketch_search_look(SketchSearch *search)
+{
+	if (!passes_used_up(&search->passes) || search->passes.complete)
+		return false;
+	run_pass(search);
+	return true;
+}
+
+uint64
+sketch_search_take(SketchSearch *search)
+{
+	return passes_take(&search->passes);
+}
+
+const uint64 *
+sketch_search_peek(const SketchSearch *search, int *count)
+{
+	const Passes *passes = &search->passes;
+
+	*count = passes->nearest.found - passes->next;
+	return passes->nearest.keys + passes->next;
+}

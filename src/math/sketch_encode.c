@@ -1,0 +1,204 @@
+/*
+ * sketch_encode.c
+ *		Sketches of rows: centring and projecting by blocks, rounding projections to codes, and
+ *		packing what is needed of a row beside its code into one number.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "../code/sketch_columns.h"
+#include "linalg.h"
+#include "memory.h"
+#include "rows.h"
+#include "sketch_parts.h"
+
+/*
+ * What rounding a query to SKETCH_PLANES bits and f to its mantissa adds to the error, in squares
+ * of lengths: of normal deviates, and of a number that may lie anywhere between two others.
+ */
+#define QUERY_ROUNDING 0.0117
+#define F_ROUNDING 2.6e-6
+
+struct SketchEncoder
+{
+	const SketchModel *model;
+	float			  *centred;	  /* block x dims */
+	float			  *projected; /* block x projections */
+	uint8_t			  *rounded;	  /* projections */
+};
+
+void
+sketch_centre(const SketchModel *model, const float *row, float *centred)
+{
+	const double scale = ldexp(1.0, -model->parameters.exponent);
+
+	for (int k = 0; k < model->parameters.shape.dims; k++)
+		centred[k] = (float) (scale * ((double) row[k] - (double) model->mean[k]));
+}
+
+/* In double precision: the sums may cancel. */
+double
+sketch_mean_product(const SketchModel *model, const float *centred)
+{
+	return ldexp(product_of_rows(model->mean, centred, model->parameters.shape.dims),
+				 -model->parameters.exponent);
+}
+
+SketchParts
+sketch_parts(const SketchModel *model, const float *centred, const float *projected,
+			 uint8_t *rounded)
+{
+	const SketchShape *shape = &model->parameters.shape;
+	const double	   inside = squared_length(projected, shape->projections);
+	const int		   others = shape->projections > 1 ? shape->projections - 1 : 1;
+	SketchParts		   parts = {.length = squared_length(centred, shape->dims)};
+	double			   with_numbers;
+	double			   with_themselves;
+
+	quantise(projected, shape->projections, shape->levels, rounded, &with_numbers,
+			 &with_themselves);
+	parts.n =
+		model->parameters.metric == SKETCH_IP ? -sketch_mean_product(model, centred) : parts.length;
+	/* the angles within the subspace are taken for those of the vectors: f b is |x| long, not |p|
+	 */
+	parts.f = with_numbers > 0.0 ? sqrt(inside * parts.length) / with_numbers : 0.0;
+	/* |x|^2 (1/cos^2 - 1) = |x|^2 |p|^2 |b|^2/<b, p>^2 - |x|^2 = |f b|^2 - |x|^2 */
+	parts.inside = fmax(parts.f * parts.f * with_themselves - parts.length, 0.0);
+	parts.inside =
+		(parts.inside + QUERY_ROUNDING * parts.length) / others + F_ROUNDING * parts.length;
+	parts.outside = is_partial(shape) ? fmax(parts.length - inside, 0.0) : 0.0;
+	return parts;
+}
+
+/*
+ * A number as a small float, whose largest power of two is 2^exponent; what is too small becomes
+ * the least.  Its bits, rounded down but for an excess below 1; more bits if it is too large.
+ */
+static double
+pack_float(double number, int exponent, int bits, int exponent_bits, double excess)
+{
+	const int	 least = 1 - (1 << exponent_bits);
+	const double steps = 1 << (bits - exponent_bits);
+	const double share = ldexp(number, -exponent);
+	int			 power;
+	double		 mantissa;
+
+	if (!(share > ldexp(1.0, least)))
+		return 0.0;
+	mantissa = 2.0 * frexp(share, &power) - 1.0;
+	return (power - 1 - least) * steps + floor(mantissa * steps + excess);
+}
+
+uint32_t
+sketch_number(const SketchParameters *parameters, const SketchParts *parts)
+{
+	const double error = sqrt(parts->inside + parameters->lambda * parts->outside);
+	/* f is rounded to the nearest, e up, and n down */
+	const double f =
+		pack_float(parts->f, parameters->f_exponent, SKETCH_F_BITS, SKETCH_F_EXPONENT, 0.5);
+	const double e =
+		pack_float(error, parameters->e_exponent, SKETCH_E_BITS, SKETCH_E_EXPONENT, 1.0);
+	double n = parts->n;
+
+	/* a larger n may be cut, and the bound still is one; a smaller one may not be raised */
+	if (!(parts->length <= MAX_SQUARED_LENGTH) || parts->n < parameters->n_low ||
+		f >= (1 << SKETCH_F_BITS) || e >= (1 << SKETCH_E_BITS))
+		return SKETCH_UNKNOWN;
+	/* n makes good what rounding f does to a query that is the row itself: n + n - 2 n f'/f = 0 */
+	if (parameters->metric != SKETCH_IP && f > 0.0)
+	{
+		const double rounded =
+			ldexp(number_f((uint32_t) f << SKETCH_E_BITS), parameters->f_exponent);
+
+		n *= 2.0 * rounded / parts->f - 1.0;
+	}
+	n = pack_float(n - parameters->n_low, parameters->n_exponent, SKETCH_N_BITS, SKETCH_N_EXPONENT,
+				   0.0);
+	/* no known row has the number 0 */
+	return (uint32_t) fmin(n, (1 << SKETCH_N_BITS) - 1) << (SKETCH_F_BITS + SKETCH_E_BITS) |
+		   (uint32_t) fmax(f, 1.0) << SKETCH_E_BITS | (uint32_t) e;
+}
+
+/* The code: a segment for each bit of the rounded projections, the highest first. */
+static void
+pack_code(const SketchShape *shape, const uint8_t *rounded, uint64_t *words)
+{
+	for (int level = 0; level < shape->levels; level++)
+	{
+		const int bit = shape->levels - 1 - level;
+		uint64_t *segment = words + (size_t) level * (size_t) segment_words(shape);
+
+		for (int from = 0; from < shape->projections; from += 64)
+		{
+			const int count = shape->projections - from < 64 ? shape->projections - from : 64;
+			uint64_t  word = 0;
+
+			for (int i = 0; i < count; i++)
+				word |= (uint64_t) ((rounded[from + i] >> bit) & 1) << i;
+			segment[from / 64] = word;
+		}
+	}
+}
+
+SketchEncoder *
+sketch_encoder_create(const SketchModel *model, int block)
+{
+	const SketchShape *shape = &model->parameters.shape;
+	SketchEncoder	  *encoder = math_alloc(1, sizeof(SketchEncoder));
+
+	encoder->model = model;
+	encoder->centred = math_alloc((size_t) block * (size_t) shape->dims, sizeof(float));
+	encoder->projected = math_alloc((size_t) block * (size_t) shape->projections, sizeof(float));
+	encoder->rounded = math_alloc((size_t) shape->projections, 1);
+	return encoder;
+}
+
+void
+sketch_encoder_free(SketchEncoder *encoder)
+{
+	math_free(encoder->centred);
+	math_free(encoder->projected);
+	math_free(encoder->rounded);
+	math_free(encoder);
+}
+
+/* Is it a zero vector?  Its cosine distance from any other is not defined. */
+static bool
+is_zero(const float *row, int dims)
+{
+	for (int k = 0; k < dims; k++)
+	{
+		if (row[k] != 0.0F)
+			return false;
+	}
+	return true;
+}
+
+void
+sketch_encode(SketchEncoder *encoder, const float *rows, int count, uint64_t *words,
+			  uint32_t *numbers)
+{
+	const SketchModel *model = encoder->model;
+	const SketchShape *shape = &model->parameters.shape;
+	const int		   dims = shape->dims;
+	const int		   projections = shape->projections;
+
+	for (int t = 0; t < count; t++)
+		sketch_centre(model, rows + (size_t) t * (size_t) dims,
+					  encoder->centred + (size_t) t * (size_t) dims);
+	multiply_f(false, true, count, projections, dims, 1.0F, encoder->centred, dims,
+			   model->projection, dims, 0.0F, encoder->projected, projections);
+	for (int t = 0; t < count; t++)
+	{
+		const SketchParts parts =
+			sketch_parts(model, encoder->centred + (size_t) t * (size_t) dims,
+						 encoder->projected + (size_t) t * (size_t) projections, encoder->rounded);
+
+		pack_code(shape, encoder->rounded, words + (size_t) t * (size_t) shape->words);
+		if (model->parameters.metric == SKETCH_COSINE &&
+			is_zero(rows + (size_t) t * (size_t) dims, dims))
+			numbers[t] = SKETCH_FAR;
+		else
+			numbers[t] = sketch_number(&model->parameters, &parts);
+	}
+}

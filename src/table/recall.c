@@ -1,0 +1,75 @@
+/*
+ * recall.c
+ *		sketcher_recall: how many of the true nearest rows codes find.
+ *
+ * One statement, with the caller's rights.  Rows that play queries are drawn by a hash of where they
+ * are, so that each time they are the same.  Of rows at equal distances it does not matter which are
+ * found: distances are compared.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "utils/lsyscache.h"
+
+#include "table.h"
+
+#define MOST 10000
+
+/* %1 the table, %2 the vector column, %3 the code column, %4 the extension's schema */
+static const char statement[] =
+	"WITH queries AS MATERIALIZED (SELECT tableoid AS t, ctid AS c, %2$s::real[] AS v, %3$s AS "
+	"code FROM %1$s "
+	"WHERE %2$s IS NOT NULL AND %3$s IS NOT NULL "
+	"ORDER BY pg_catalog.hashtextextended(pg_catalog.concat(tableoid, ctid), 20180415) LIMIT $3) "
+	"SELECT pg_catalog.sum(LEAST(found, known))::float8 OPERATOR(pg_catalog./) "
+	"NULLIF(pg_catalog.sum(known), 0)::float8 FROM queries AS q "
+	"CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS known, pg_catalog.max(d) AS farthest FROM ("
+	"SELECT %4$s.real_l2_distance(%2$s::real[], q.v) AS d FROM %1$s WHERE %2$s IS NOT NULL "
+	"AND (tableoid OPERATOR(pg_catalog.<>) q.t OR ctid OPERATOR(pg_catalog.<>) q.c) ORDER BY 1 "
+	"LIMIT $1) AS near) AS truth "
+	"CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS found FROM (SELECT %2$s AS v FROM %1$s "
+	"WHERE %3$s IS NOT NULL AND %2$s IS NOT NULL "
+	"AND (tableoid OPERATOR(pg_catalog.<>) q.t OR ctid OPERATOR(pg_catalog.<>) q.c) "
+	"ORDER BY %3$s OPERATOR(%4$s.<~>) q.code LIMIT $2) AS candidate "
+	"WHERE %4$s.real_l2_distance(candidate.v::real[], q.v) OPERATOR(pg_catalog.<=) truth.farthest) "
+	"AS candidates";
+
+static Datum
+checked_number(FunctionCallInfo fcinfo, int argument, const char *name)
+{
+	const int32 number = PG_GETARG_INT32(argument);
+
+	if (number < 1 || number > MOST)
+		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%s must be between 1 and %d", name, MOST));
+	return Int32GetDatum(number);
+}
+
+PG_FUNCTION_INFO_V1(sketcher_recall);
+Datum
+sketcher_recall(PG_FUNCTION_ARGS)
+{
+	const char *schema =
+		quote_identifier(get_namespace_name(get_func_namespace(fcinfo->flinfo->fn_oid)));
+	char *query = psprintf(statement, sql_relation(PG_GETARG_OID(0)),
+						   quote_identifier(NameStr(*PG_GETARG_NAME(1))),
+						   quote_identifier(NameStr(*PG_GETARG_NAME(2))), schema);
+	Oid	  types[] = {INT4OID, INT4OID, INT4OID};
+	Datum values[] = {checked_number(fcinfo, 3, "k"), checked_number(fcinfo, 4, "candidates"),
+					  checked_number(fcinfo, 5, "queries")};
+	bool  is_null;
+	Datum share;
+
+	SPI_connect();
+	if (SPI_execute_with_args(query, lengthof(types), types, values, NULL, true, 1) !=
+			SPI_OK_SELECT ||
+		SPI_processed != 1)
+		elog(ERROR, "could not execute: %s", query);
+	share = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+	/* a copy outlives what SPI_finish frees, also where it is no value by itself */
+	share = is_null ? share : SPI_datumTransfer(share, FLOAT8PASSBYVAL, sizeof(float8));
+	SPI_finish();
+	if (is_null)
+		PG_RETURN_NULL();
+	PG_RETURN_DATUM(share);
+}

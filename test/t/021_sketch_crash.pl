@@ -1,0 +1,41 @@
+# The server is killed while sketch indexes are built, changed, vacuumed, and learn, and again while it
+# recovers: afterwards the indexes are sound.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SketchLoad;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $node = PostgreSQL::Test::Cluster->new('crash');
+$node->init;
+$node->append_conf('postgresql.conf', $HammingLoad::settings);
+$node->start;
+SketchLoad::create($node);
+
+srand(20180415);
+my $learnt = 0;
+foreach my $round (1 .. $HammingLoad::kills)
+{
+	my $load = HammingLoad::start_load($node, 6, 60, $round,
+		map { "sketch_$_" } qw(insert insert update delete empty rollback build vacuum search));
+	usleep(300_000 + rand(1_000_000));
+	HammingLoad::kill_server($node);
+	$load->{run}->finish;
+	HammingLoad::kill_during_recovery($node, 20_000 * rand() ** 2) if $round % 2 == 0;
+	$node->start;
+	SketchLoad::is_sound($node, "kill $round");
+	# VACUUM ends what was left undone
+	$node->safe_psql('postgres', 'VACUUM late');
+	SketchLoad::is_sound($node, "kill $round, after VACUUM");
+	$learnt += $node->safe_psql('postgres', q{SELECT count(*) FROM sketch_info('late_v') WHERE learnt > 0});
+}
+cmp_ok($learnt, '>', 0, "there was a model $learnt times");
+unlike(slurp_file($node->logfile), qr/PANIC|inconsistent page|TRAP/, 'no inconsistency in the log');
+$node->stop;
+
+done_testing();
