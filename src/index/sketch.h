@@ -96,6 +96,7 @@ extern void			sketch_check_dims(Relation index, Vector vector, int dims, bool is
 
 /* sketch_model.c */
 extern SketchReady	*sketch_ready(Relation index, uint32 model);
+extern SketchEncoder *sketch_ready_encoder(SketchReady *ready);
 extern const uint64 *sketch_encode_one(SketchReady *ready, const float *vector, uint32 *number);
 extern void			 sketch_check_model(Relation index, uint32 model);
 extern SketchMeta	 sketch_read_meta(Relation index, FlatMeta *flat);

@@ -21,9 +21,6 @@
 /* rows from which sketch_info computes how well the model explains them */
 #define EXPLAINED_ROWS 1000
 
-/* one of so many bits of a code may be another than the check computes: rounding, on another CPU */
-#define DIFFERENT_BITS 32
-
 /* Entries whose rows are looked at, a page at a time. */
 typedef struct PageRows
 {
@@ -93,33 +90,19 @@ fetch_vector(PageRows *rows, Page page, int entry, Vector *vector)
 	return found;
 }
 
-/*
- * A stored sketch is that of its row if all but a few of the highest bits of the projections, and the
- * row's length but for a step, are as they are computed now.
- */
 static bool
 is_sketch_of(const PageRows *rows, Page page, int entry, Vector vector)
 {
-	const SketchShape *shape = &rows->ready->model.parameters.shape;
-	const int		   words = shape->words / shape->levels;
-	const uint32	   stored = FlatPageGetNumbers(page, &rows->codes)[entry];
-	const uint64	  *code;
-	uint32			   number;
-	int				   different = 0;
-	int64			   steps;
+	const int words = rows->ready->model.parameters.shape.words;
+	uint64	 *code = palloc(sizeof(uint64) * words);
+	bool	  matches;
 
-	code = sketch_encode_one(rows->ready, vector.values, &number);
-	if (stored == SKETCH_UNKNOWN)
-		return true;
 	for (int i = 0; i < words; i++)
-	{
-		uint64 word;
-
-		memcpy(&word, FlatPageGetWords(page, &rows->codes, i) + 8 * entry, 8);
-		different += pg_popcount64(word ^ code[i]);
-	}
-	steps = (int64) (stored >> (32 - SKETCH_N_BITS)) - (int64) (number >> (32 - SKETCH_N_BITS));
-	return different <= shape->projections / DIFFERENT_BITS + 1 && steps >= -1 && steps <= 1;
+		memcpy(&code[i], FlatPageGetWords(page, &rows->codes, i) + 8 * entry, 8);
+	matches = sketch_matches(sketch_ready_encoder(rows->ready), vector.values, code,
+							 FlatPageGetNumbers(page, &rows->codes)[entry]);
+	pfree(code);
+	return matches;
 }
 
 static void

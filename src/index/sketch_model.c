@@ -362,9 +362,9 @@ sketch_ready(Relation index, uint32 id)
 	return &kept->ready;
 }
 
-/* Sketches a vector by a ready model; the code stays where it is until the next one is made. */
-const uint64 *
-sketch_encode_one(SketchReady *ready, const float *vector, uint32 *number)
+/* A ready model's encoder of single rows. */
+SketchEncoder *
+sketch_ready_encoder(SketchReady *ready)
 {
 	/* whoever only searches does without, and so without the library that encoders need */
 	if (ready->encoder == NULL)
@@ -376,7 +376,16 @@ sketch_encode_one(SketchReady *ready, const float *vector, uint32 *number)
 		ready->encoder = sketch_encoder_create(&ready->model, 1);
 		MemoryContextSwitchTo(caller);
 	}
-	sketch_encode(ready->encoder, vector, 1, ready->words, number);
+	return ready->encoder;
+}
+
+/* Sketches a vector by a ready model; the code stays where it is until the next one is made. */
+const uint64 *
+sketch_encode_one(SketchReady *ready, const float *vector, uint32 *number)
+{
+	SketchEncoder *encoder = sketch_ready_encoder(ready);
+
+	sketch_encode(encoder, vector, 1, ready->words, number);
 	return ready->words;
 }
 

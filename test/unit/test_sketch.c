@@ -411,11 +411,42 @@ test_single_rows(void)
 	free_sketches(&made);
 }
 
+/* A sketch made in a block is found to be that of its row alone, and no other row's is. */
+static void
+test_matches(int dims, int bits, SketchMetric metric)
+{
+	const int	   count = 2000;
+	Sketches	   made = make_sketches(make_rows(count, dims, dims / 2, 5), count, dims, bits, metric);
+	const int	   words = made.model->parameters.shape.words;
+	SketchEncoder *encoder = sketch_encoder_create(made.model, 1);
+	int			   own = 0;
+	int			   others = 0;
+
+	for (int t = 0; t < count; t++)
+	{
+		const float *row = made.rows + (size_t) t * (size_t) dims;
+		const int	 other = (t + 1) % count;
+
+		own += sketch_matches(encoder, row, made.words + (size_t) t * (size_t) words,
+							  made.numbers[t]);
+		others += sketch_matches(encoder, row, made.words + (size_t) other * (size_t) words,
+								 made.numbers[other]);
+	}
+	ok(own == count && others == 0, "%d dimensions, %d bits, %s: %d of %d rows match, %d others", dims,
+	   bits, metric_names[metric], own, count, others);
+	sketch_encoder_free(encoder);
+	free_sketches(&made);
+}
+
 int
 main(void)
 {
 	require_linalg();
 	test_shapes();
+	test_matches(16, 256, SKETCH_L2);
+	test_matches(96, 64, SKETCH_L2);
+	test_matches(96, 256, SKETCH_COSINE);
+	test_matches(64, 64, SKETCH_IP);
 	for (SketchMetric metric = SKETCH_L2; metric <= SKETCH_IP; metric++)
 	{
 		test_metric(200, 64, 200, metric);
