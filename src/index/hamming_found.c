@@ -51,18 +51,24 @@ found_start(HammingFoundSet *set)
 	set->count = 0;
 }
 
-/* Forgets entries whose keys nearest_make_room has forgotten, or nearest_finish will. */
+/*
+ * Forgets entries whose keys nearest_make_room has forgotten, or nearest_finish will.  Of those at the
+ * bound one is kept, so that there are not more entries than keys.
+ */
 static void
 make_room(HammingFoundSet *set, const Nearest *keys)
 {
-	int left = 0;
+	bool at_bound = false;
+	int	 left = 0;
 
 	for (int i = 0; i < set->count; i++)
 	{
 		const uint64 key = entry_at(set, i)->key;
 
-		if (rank_of(keys, KEY_DISTANCE(key)) > keys->farthest || key > keys->bound)
+		if (rank_of(keys, KEY_DISTANCE(key)) > keys->farthest || key > keys->bound ||
+			(key == keys->bound && at_bound))
 			continue;
+		at_bound |= key == keys->bound;
 		if (left < i)
 			memcpy(entry_at(set, left), entry_at(set, i), set->size);
 		left++;
@@ -91,7 +97,7 @@ found_add(HammingFoundSet *set, const Nearest *keys, uint64 key, Page page,
 		flat_page_get_code(page, layout, entry, found->code);
 }
 
-/* The position of a key among the sorted ones, or -1. */
+/* The first position of a key among the sorted ones, or -1. */
 static int
 position_of(const Nearest *keys, uint64 key)
 {
@@ -110,7 +116,10 @@ position_of(const Nearest *keys, uint64 key)
 	return low < keys->found && keys->keys[low] == key ? low : -1;
 }
 
-/* The end of a pass, when the keys have been sorted. */
+/*
+ * The end of a pass, when the keys have been sorted.  A key may be there twice: the entry of a dead row
+ * was found, VACUUM removed it, and a new row took its place, too late for our snapshot.
+ */
 void
 found_finish(HammingFoundSet *set, const Nearest *keys)
 {
@@ -120,6 +129,11 @@ found_finish(HammingFoundSet *set, const Nearest *keys)
 
 		if (position >= 0)
 			set->order[position] = i;
+	}
+	for (int i = 1; i < keys->found; i++)
+	{
+		if (keys->keys[i] == keys->keys[i - 1])
+			set->order[i] = set->order[i - 1];
 	}
 	if (BufferIsValid(set->map))
 		ReleaseBuffer(set->map);
