@@ -57,6 +57,7 @@ row_is_visible(HammingIndexOnly *only, IndexScanDesc scan, uint64 key)
 	bool			visible;
 
 	ItemPointerSet(&tid, KEY_BLOCK(key), KEY_OFFSET(key));
+	flat_check_tid(scan->indexRelation, tid);
 	visible = table_index_fetch_tuple(scan->xs_heapfetch, &tid, scan->xs_snapshot, only->slot,
 									  &again, NULL);
 	ExecClearTuple(only->slot);

@@ -91,9 +91,10 @@ bool
 hamming_rows_fetch(HammingRows *rows, ItemPointer tid)
 {
 	bool again = false;
-	bool visible =
-		table_index_fetch_tuple(rows->fetch, tid, rows->snapshot, rows->slot, &again, NULL);
+	bool visible;
 
+	flat_check_tid(rows->index, *tid);
+	visible = table_index_fetch_tuple(rows->fetch, tid, rows->snapshot, rows->slot, &again, NULL);
 	if (visible)
 		*tid = rows->slot->tts_tid;
 	ExecClearTuple(rows->slot);

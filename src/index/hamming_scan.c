@@ -157,6 +157,7 @@ hamming_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unuse
 	if (!next_row(scan, state, &key))
 		return false;
 	ItemPointerSet(&scan->xs_heaptid, KEY_BLOCK(key), KEY_OFFSET(key));
+	flat_check_tid(scan->indexRelation, scan->xs_heaptid);
 	scan->xs_recheck = false;
 	if (scan->numberOfOrderBys > 0)
 	{
@@ -184,6 +185,7 @@ hamming_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		ItemPointerData tid;
 
 		ItemPointerSet(&tid, KEY_BLOCK(key), KEY_OFFSET(key));
+		flat_check_tid(scan->indexRelation, tid);
 		tbm_add_tuples(bitmap, &tid, 1, false);
 		count++;
 	}

@@ -123,6 +123,21 @@ flat_corrupt(Relation index, BlockNumber block, const char *what)
 			errhint("Please REINDEX it."));
 }
 
+/*
+ * Raises an error if no row can have this TID, which is an entry's.  It comes before the TID is handed to
+ * the server, which trusts indexes: it would even add a page to the table for a block that is none.
+ */
+void
+flat_check_tid(Relation index, ItemPointerData tid)
+{
+	if (ItemPointerGetBlockNumberNoCheck(&tid) == InvalidBlockNumber ||
+		ItemPointerGetOffsetNumberNoCheck(&tid) == InvalidOffsetNumber)
+		ereport(ERROR, errcode(ERRCODE_INDEX_CORRUPTED),
+				errmsg("index \"%s\" is corrupt: an entry points to no row",
+					   RelationGetRelationName(index)),
+				errhint("Please REINDEX it."));
+}
+
 /* The head of a page that is not new, after checking that the page is ours. */
 static FlatHead *
 checked_head(Relation index, Page page, BlockNumber block)

@@ -30,9 +30,13 @@ prefetch_start(Prefetch *prefetch, Relation table)
 static void
 prefetch_row(Relation table, BlockNumber block, OffsetNumber offset)
 {
-	const Buffer buffer = PrefetchBuffer(table, MAIN_FORKNUM, block).recent_buffer;
-	char		*page;
+	Buffer buffer;
+	char  *page;
 
+	/* whoever returns the row will say that there is none */
+	if (block == InvalidBlockNumber)
+		return;
+	buffer = PrefetchBuffer(table, MAIN_FORKNUM, block).recent_buffer;
 	if (!BufferIsValid(buffer) || offset > MaxHeapTuplesPerPage)
 		return;
 	page = BufferGetBlock(buffer);

@@ -72,15 +72,15 @@ copy_page(const PageRows *rows, BlockNumber block, char *page)
 static bool
 fetch_vector(PageRows *rows, Page page, int entry, Vector *vector)
 {
-	MemoryContext caller = MemoryContextSwitchTo(rows->context);
-	Datum		  value;
-	bool		  isnull;
-	bool		  found;
+	const ItemPointerData tid = FlatPageGetTids(page, &rows->codes)[entry];
+	MemoryContext		  caller = MemoryContextSwitchTo(rows->context);
+	Datum				  value;
+	bool				  isnull;
+	bool				  found;
 
 	MemoryContextReset(rows->context);
-	found = sketch_rows_fetch(&rows->rows, FlatPageGetTids(page, &rows->codes)[entry], &value,
-							  &isnull) &&
-			!isnull;
+	flat_check_tid(rows->index, tid);
+	found = sketch_rows_fetch(&rows->rows, tid, &value, &isnull) && !isnull;
 	if (found)
 	{
 		*vector = sketch_read_vector(&rows->reader, value);

@@ -53,6 +53,7 @@ fetch_vector(Introduction *introduction, ItemPointerData tid, Vector *vector)
 	bool		  found;
 
 	MemoryContextReset(introduction->row);
+	flat_check_tid(introduction->index, tid);
 	found = sketch_rows_fetch(&introduction->rows, tid, &value, &isnull) && !isnull &&
 			sketch_try_read_vector(&introduction->reader, value, vector) &&
 			vector->dims == introduction->codes.dims;

@@ -241,6 +241,7 @@ take_entry(IndexScanDesc scan, SketchScan *state, SketchRow *row)
 	keys = sketch_search_peek(state->search, &known);
 	prefetch_rows(&state->prefetch, scan->heapRelation, keys, known);
 	ItemPointerSet(&row->tid, KEY_BLOCK(key), KEY_OFFSET(key));
+	flat_check_tid(scan->indexRelation, row->tid);
 	return KEY_DISTANCE(key) != NULL_DISTANCE;
 }
 

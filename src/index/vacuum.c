@@ -18,8 +18,8 @@
 
 /* The positions of dead rows' entries among a page's TIDs, and how many there are. */
 static int
-find_dead(const ItemPointerData *tids, int count, IndexBulkDeleteCallback callback, void *state,
-		  uint16 *dead)
+find_dead(Relation index, const ItemPointerData *tids, int count, IndexBulkDeleteCallback callback,
+		  void *state, uint16 *dead)
 {
 	int ndead = 0;
 
@@ -27,6 +27,7 @@ find_dead(const ItemPointerData *tids, int count, IndexBulkDeleteCallback callba
 	{
 		ItemPointerData tid = tids[i];
 
+		flat_check_tid(index, tid);
 		if (callback(&tid, state))
 			dead[ndead++] = i;
 	}
@@ -70,7 +71,7 @@ vacuum_page(IndexVacuumInfo *info, Buffer buffer, const FlatLayout *codes, const
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
 	if (contents.layout != NULL)
-		ndead = find_dead(tids, contents.count, callback, state, dead);
+		ndead = find_dead(info->index, tids, contents.count, callback, state, dead);
 	if (ndead > 0)
 	{
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);

@@ -54,6 +54,8 @@ sub errors_with
 my $search = q{SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM items ORDER BY code <~> ('x' || repeat('5', 18))::bit(72)::bithash) q};
 my $within = q{SET enable_seqscan = off; SELECT count(*) FROM items WHERE hamming_within(code, ('x' || repeat('5', 18))::bit(72)::bithash, 20)};
 my $check = q{SELECT hamming_check('items_code')};
+my $codes_of_all = q{SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM (SELECT code FROM items ORDER BY code <~> ('x' || repeat('5', 18))::bit(72)::bithash) q};
+my $nearest_of_all = q{SELECT count(*) FROM hamming_nearest('items_code', ARRAY[('x' || repeat('5', 18))::bit(72)::bithash], 4000)};
 my $insert = q{INSERT INTO items VALUES (0, ('x' || repeat('5', 18))::bit(72)::bithash)};
 my $block = 2 * $size;
 
@@ -90,6 +92,15 @@ my ($error) = errors_with($block + $tids, pack('vvv', 0, 60000, 1), $check);
 like($error, qr/XX002.*block 2: an entry points outside of the table/, 'a TID outside of the table');
 ($error) = errors_with($block + $tids, pack('vvv', 0, 0, 0), $check);
 like($error, qr/XX002.*block 2: an entry points outside of the table/, 'a TID that is none');
+# but what no row can have is not handed to the server
+foreach my $none ([ 0, 1, 0 ], [ 65535, 65535, 1 ])
+{
+	foreach my $statement ($search, $within =~ s/20\)/72)/r, "BEGIN; $insert; ROLLBACK; VACUUM (INDEX_CLEANUP ON) items", $codes_of_all, $nearest_of_all)
+	{
+		($error) = errors_with($block + $tids, pack('vvv', @$none), $statement);
+		like($error, qr/XX002.*index "items_code" is corrupt: an entry points to no row/, "(@$none): $statement");
+	}
+}
 my $first = substr($good, $block + $tids, 6);
 my $second = substr($good, $block + $tids + 6, 6);
 my ($high, $low, $offset) = unpack('vvv', $first);

@@ -103,6 +103,15 @@ like($error, qr/XX002.*block $entries: an entry has not the sketch of its row/, 
 like($error, qr/XX002.*block $entries: an entry has not the sketch of its row/, 'a wrong number');
 ($error) = errors_with($block + 64 + 12 * $capacity, pack('vvv', 0, 60000, 1), $check);
 like($error, qr/XX002.*block $entries: an entry points outside of the table/, 'a TID outside of the table');
+# what no row can have is not handed to the server
+foreach my $none ([ 0, 1, 0 ], [ 65535, 65535, 1 ])
+{
+	foreach my $statement ($search, "$insert; VACUUM (INDEX_CLEANUP ON) items")
+	{
+		($error) = errors_with($block + 64 + 12 * $capacity, pack('vvv', @$none), $statement);
+		like($error, qr/XX002.*index "items_v" is corrupt: an entry points to no row/, "(@$none): $statement");
+	}
+}
 ($error) = errors_with($block, "\0" x $size, $check);
 like($error, qr/XX002.*is not indexed/, 'a block of zeros');
 
