@@ -201,7 +201,7 @@ extern void flat_page_set_count(Page page, const FlatLayout *layout, int count);
 extern void flat_page_get_code(Page page, const FlatLayout *layout, int entry, uint8 *bits);
 extern Size flat_page_room(FlatContents contents);
 pg_noreturn extern void flat_corrupt(Relation index, BlockNumber block, const char *what);
-extern void flat_check_tid(Relation index, ItemPointerData tid);
+extern void				flat_check_tid(Relation index, ItemPointerData tid);
 
 /* recent.c: whether the server is used in ways that are not public, see compat.h */
 extern bool		   flat_private_interfaces;

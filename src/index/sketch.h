@@ -95,13 +95,13 @@ extern bool			sketch_try_read_vector(SketchReader *reader, Datum value, Vector *
 extern void			sketch_check_dims(Relation index, Vector vector, int dims, bool is_built);
 
 /* sketch_model.c */
-extern SketchReady	*sketch_ready(Relation index, uint32 model);
+extern SketchReady	 *sketch_ready(Relation index, uint32 model);
 extern SketchEncoder *sketch_ready_encoder(SketchReady *ready);
-extern const uint64 *sketch_encode_one(SketchReady *ready, const float *vector, uint32 *number);
-extern void			 sketch_check_model(Relation index, uint32 model);
-extern SketchMeta	 sketch_read_meta(Relation index, FlatMeta *flat);
-extern void			 sketch_meta_init(Relation index, Page page);
-extern void			 sketch_meta_add(Relation index, Page page);
+extern const uint64	 *sketch_encode_one(SketchReady *ready, const float *vector, uint32 *number);
+extern void			  sketch_check_model(Relation index, uint32 model);
+extern SketchMeta	  sketch_read_meta(Relation index, FlatMeta *flat);
+extern void			  sketch_meta_init(Relation index, Page page);
+extern void			  sketch_meta_add(Relation index, Page page);
 
 /* sketch_build.c */
 extern IndexBuildResult *sketch_build(Relation heap, Relation index, IndexInfo *info);

@@ -116,8 +116,8 @@ extern void sketch_encode(SketchEncoder *encoder, const float *rows, int count, 
 						  uint32_t *numbers);
 
 /* Is this a sketch of the row, but for rounding?  Nothing is known against one that is unknown. */
-extern bool sketch_matches(SketchEncoder *encoder, const float *row, const uint64_t *words,
-						   uint32_t number);
+extern bool
+sketch_matches(SketchEncoder *encoder, const float *row, const uint64_t *words, uint32_t number);
 
 /* A query, ready for kernels. */
 typedef struct SketchQuery

@@ -415,9 +415,9 @@ test_single_rows(void)
 static void
 test_matches(int dims, int bits, SketchMetric metric)
 {
-	const int	   count = 2000;
-	Sketches	   made = make_sketches(make_rows(count, dims, dims / 2, 5), count, dims, bits, metric);
-	const int	   words = made.model->parameters.shape.words;
+	const int count = 2000;
+	Sketches  made = make_sketches(make_rows(count, dims, dims / 2, 5), count, dims, bits, metric);
+	const int words = made.model->parameters.shape.words;
 	SketchEncoder *encoder = sketch_encoder_create(made.model, 1);
 	int			   own = 0;
 	int			   others = 0;
@@ -427,13 +427,13 @@ test_matches(int dims, int bits, SketchMetric metric)
 		const float *row = made.rows + (size_t) t * (size_t) dims;
 		const int	 other = (t + 1) % count;
 
-		own += sketch_matches(encoder, row, made.words + (size_t) t * (size_t) words,
-							  made.numbers[t]);
+		own +=
+			sketch_matches(encoder, row, made.words + (size_t) t * (size_t) words, made.numbers[t]);
 		others += sketch_matches(encoder, row, made.words + (size_t) other * (size_t) words,
 								 made.numbers[other]);
 	}
-	ok(own == count && others == 0, "%d dimensions, %d bits, %s: %d of %d rows match, %d others", dims,
-	   bits, metric_names[metric], own, count, others);
+	ok(own == count && others == 0, "%d dimensions, %d bits, %s: %d of %d rows match, %d others",
+	   dims, bits, metric_names[metric], own, count, others);
 	sketch_encoder_free(encoder);
 	free_sketches(&made);
 }
