@@ -12,6 +12,7 @@
 #include "catalog/objectaddress.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
+#include "utils/xid8.h"
 
 #include "table.h"
 
@@ -195,7 +196,11 @@ backfill(const Attach *attach, const CodeColumn *column)
 		model_row_publish(&row);
 		/* what comes later in a longer transaction has its number, and has to be learnt */
 		if (!IsTransactionBlock())
-			note_transaction(&row);
+		{
+			const Datum transaction = FullTransactionIdGetDatum(GetCurrentFullTransactionId());
+
+			add_rewritten(&row, &transaction, 1);
+		}
 	}
 	if (learning.learnt > 0)
 		model_row_update(&row, MODEL_PUBLISHED, MODEL_REWRITTEN);

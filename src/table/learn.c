@@ -25,8 +25,8 @@
 static int
 compare_numbers(const void *a, const void *b)
 {
-	const uint64 x = *(const Datum *) a;
-	const uint64 y = *(const Datum *) b;
+	const uint64 x = U64FromFullTransactionId(DatumGetFullTransactionId(*(const Datum *) a));
+	const uint64 y = U64FromFullTransactionId(DatumGetFullTransactionId(*(const Datum *) b));
 
 	return (x > y) - (x < y);
 }
@@ -36,6 +36,12 @@ static uint64
 full_number(uint64 next, TransactionId transaction)
 {
 	return next - (uint32) ((TransactionId) next - transaction);
+}
+
+static Datum
+full_number_datum(uint64 next, TransactionId transaction)
+{
+	return FullTransactionIdGetDatum(FullTransactionIdFromU64(full_number(next, transaction)));
 }
 
 /*
@@ -52,14 +58,15 @@ snapshot_datum(uint64 next, Snapshot snapshot)
 	StringInfoData text;
 
 	for (int i = 0; i < count; i++)
-		running[i] =
-			full_number(next, i < (int) snapshot->xcnt ? snapshot->xip[i]
-													   : snapshot->subxip[i - snapshot->xcnt]);
+		running[i] = full_number_datum(next, i < (int) snapshot->xcnt
+												 ? snapshot->xip[i]
+												 : snapshot->subxip[i - snapshot->xcnt]);
 	qsort(running, count, sizeof(Datum), compare_numbers);
 	initStringInfo(&text);
 	appendStringInfo(&text, UINT64_FORMAT ":" UINT64_FORMAT ":", first, end);
 	for (int i = 0; i < count; i++)
-		appendStringInfo(&text, "%s" UINT64_FORMAT, i > 0 ? "," : "", (uint64) running[i]);
+		appendStringInfo(&text, "%s" UINT64_FORMAT, i > 0 ? "," : "",
+						 U64FromFullTransactionId(DatumGetFullTransactionId(running[i])));
 	return DirectFunctionCall1(pg_snapshot_in, CStringGetDatum(text.data));
 }
 
@@ -92,28 +99,29 @@ is_new(const LearntMarks *marks, TupleTableSlot *slot)
 		return true;
 	if (!TransactionIdIsNormal(creator))
 		return false;
-	number = FullTransactionIdGetDatum(FullTransactionIdFromU64(full_number(marks->next, creator)));
+	number = full_number_datum(marks->next, creator);
 	return !DatumGetBool(DirectFunctionCall2(pg_visible_in_snapshot, number, marks->learnt)) &&
 		   (marks->rewritten_count == 0 ||
 			bsearch(&number, marks->rewritten, marks->rewritten_count, sizeof(Datum),
 					compare_numbers) == NULL);
 }
 
-/* Notes that the running transaction writes codes: its row versions are not new. */
+/* Notes transactions in which codes were written: their row versions are not new. */
 void
-note_transaction(ModelRow *row)
+add_rewritten(ModelRow *row, const Datum *transactions, int count)
 {
 	LearntMarks marks;
 	Datum	   *numbers;
 
 	read_marks(row, &marks);
-	numbers = palloc_extended(sizeof(Datum) * (marks.rewritten_count + 1), MCXT_ALLOC_HUGE);
+	numbers = palloc_extended(sizeof(Datum) * (marks.rewritten_count + count + 1), MCXT_ALLOC_HUGE);
 	if (marks.rewritten_count > 0)
 		memcpy(numbers, marks.rewritten, sizeof(Datum) * marks.rewritten_count);
-	numbers[marks.rewritten_count] = FullTransactionIdGetDatum(GetCurrentFullTransactionId());
+	if (count > 0)
+		memcpy(numbers + marks.rewritten_count, transactions, sizeof(Datum) * count);
 	model_row_set(row, MODEL_REWRITTEN,
-				  PointerGetDatum(construct_array(numbers, marks.rewritten_count + 1, XID8OID, 8,
-												  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)));
+				  PointerGetDatum(construct_array(numbers, marks.rewritten_count + count, XID8OID,
+												  8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)));
 }
 
 /* Learns a row, or warns that it has no vector of the model's kind. */

@@ -14,7 +14,8 @@
  * generation   bigint       how often a model was published
  * learnt       pg_snapshot  sees the row versions that learning has seen; null = none
  * server       bigint       the system identifier of the server that took this snapshot
- * rewritten    xid8[]       transactions since then in which a refresh wrote codes
+ * rewritten    xid8[]       transactions since then in which a refresh that came to its end wrote
+ *                           codes
  * walk_table   regclass     where a refresh is: the table or partition; null if none is
  * walk_file    oid            unfinished; the table's file, whose change starts it again;
  * walk_page    bigint         the first page that is not done
@@ -125,11 +126,12 @@ typedef struct Refresh
 	HashPlan	 *plan;	  /* of the published model */
 	int64		  learnt; /* rows */
 	/* how the walk goes */
-	bool		finishing; /* one that was begun before */
-	Oid			end_table;
-	BlockNumber end; /* of that table, when the walk came to it */
-	int64		changed;
-	TimestampTz reported;
+	bool			 finishing; /* one that was begun before */
+	Oid				 end_table;
+	BlockNumber		 end; /* of that table, when the walk came to it */
+	int64			 changed;
+	ArrayBuildState *rewritten; /* the transactions that did so; stored at the end */
+	TimestampTz		 reported;
 } Refresh;
 
 /* sql.c: statements, as the owner of a table */
@@ -174,7 +176,7 @@ extern void	 model_row_update(ModelRow *row, int first, int last);
 /* learn.c */
 extern void		read_marks(const ModelRow *row, LearntMarks *marks);
 extern bool		is_new(const LearntMarks *marks, TupleTableSlot *slot);
-extern void		note_transaction(ModelRow *row);
+extern void		add_rewritten(ModelRow *row, const Datum *transactions, int count);
 extern Learning learn_rows(ModelRow *row, const CodeColumn *column);
 
 /* refresh.c */

@@ -20,6 +20,7 @@
 #include "storage/bufmgr.h"
 #include "utils/array.h"
 #include "utils/datum.h"
+#include "utils/xid8.h"
 
 #include "table.h"
 
@@ -259,9 +260,11 @@ walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Relation r
 	page = change_rows(&batch, page, refresh->end);
 	/* if a row has still to be learnt, the others are learnt again with it */
 	if (batch.count > 0 && !batch.has_new)
-		note_transaction(row);
+		(void) accumArrayResult(refresh->rewritten,
+								FullTransactionIdGetDatum(GetCurrentFullTransactionId()), false,
+								XID8OID, refresh->context);
 	model_row_set_walk(row, table, file, page);
-	model_row_update(row, batch.count > 0 ? MODEL_REWRITTEN : MODEL_WALK_TABLE, MODEL_WALK_PAGE);
+	model_row_update(row, MODEL_WALK_TABLE, MODEL_WALK_PAGE);
 	report_progress(refresh, table, page, refresh->end);
 	return true;
 }
@@ -294,7 +297,8 @@ walk_step(Refresh *refresh, Relation target)
 	{
 		for (int i = MODEL_WALK_TABLE; i <= MODEL_WALK_PAGE; i++)
 			row.nulls[i - 1] = true;
-		model_row_update(&row, MODEL_WALK_TABLE, MODEL_WALK_PAGE);
+		add_rewritten(&row, refresh->rewritten->dvalues, refresh->rewritten->nelems);
+		model_row_update(&row, MODEL_REWRITTEN, MODEL_WALK_PAGE);
 	}
 	return done;
 }
@@ -305,6 +309,7 @@ walk_codes(Refresh *refresh)
 {
 	refresh->end_table = InvalidOid;
 	refresh->changed = 0;
+	refresh->rewritten = initArrayResult(XID8OID, refresh->context, false);
 	refresh->reported = GetCurrentTimestamp();
 	while (!refresh_step(refresh, walk_step))
 		;
