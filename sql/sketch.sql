@@ -108,14 +108,14 @@ SELECT id FROM later ORDER BY v <-> vec(7, 24) LIMIT 2;
 SELECT sketch_check('later_v');
 -- rows enough, but on one page: VACUUM learns
 TRUNCATE later;
-INSERT INTO later SELECT i, vec(i, 8) FROM generate_series(1, 300) i;
+INSERT INTO later SELECT i, vec(i, 8) FROM generate_series(1, 150) i;
 SELECT bits, dims, rows, unsketched FROM sketch_info('later_v');
 VACUUM later;
 SELECT bits, dims, rows, unsketched FROM sketch_info('later_v');
 SELECT sketch_check('later_v');
 -- rows of a transaction that is rolled back
 BEGIN;
-INSERT INTO later SELECT i, vec(i, 8) FROM generate_series(301, 3000) i;
+INSERT INTO later SELECT i, vec(i, 8) FROM generate_series(151, 3000) i;
 ROLLBACK;
 SELECT count(*) FROM (SELECT id FROM later ORDER BY v <-> vec(7, 8)) q;
 VACUUM later;

@@ -117,7 +117,25 @@ column_sum(const SketchColumns *sketches, size_t column, size_t position,
 
 	for (int t = 0; t < SKETCH_PLANES; t++)
 		sum += count(word ^ planes[t]) << t;
-	return sum << sketches->score->shifts[column];
+	return sum;
+}
+
+static inline __attribute__((always_inline)) uint32_t
+fine_disagreement(const uint64_t *code, size_t words, const uint64_t *planes,
+				  uint32_t (*count)(uint64_t word))
+{
+	uint32_t sum = 0;
+
+	for (size_t level = 0; level < SKETCH_LEVELS; level++)
+	{
+		sum *= 2;
+		for (size_t i = 0; i < words; i++)
+		{
+			for (size_t t = 0; t < SKETCH_FINE_PLANES; t++)
+				sum += count(code[level * words + i] ^ planes[i * SKETCH_FINE_PLANES + t]) << t;
+		}
+	}
+	return sum;
 }
 
 /*

@@ -58,7 +58,6 @@ add_column(const SketchColumns *sketches, size_t column, bool starts, size_t fro
 {
 	const __m256i		  half = _mm256_set1_epi8(0x0f);
 	const __m256i		  even = _mm256_setr_epi32(0, 2, 4, 6, 0, 0, 0, 0);
-	const __m128i		  shift = _mm_cvtsi32_si128(sketches->score->shifts[column]);
 	const HammingUpcoming upcoming = sketches->upcoming;
 	Halves				  planes;
 
@@ -74,9 +73,8 @@ add_column(const SketchColumns *sketches, size_t column, bool starts, size_t fro
 	{
 		const uint8_t *line = sketches->columns[column] + 8 * i;
 		const __m256i  words = _mm256_loadu_si256((const __m256i *) line);
-		__m128i		   group = _mm_sll_epi32(
-			   _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(weigh(words, &planes), even)),
-			   shift);
+		__m128i		   group =
+			_mm256_castsi256_si128(_mm256_permutevar8x32_epi32(weigh(words, &planes), even));
 		__m128i *so_far = (__m128i *) (sums + (i - from));
 
 		if (i % WORDS_LINE == 0)
@@ -180,6 +178,12 @@ within(const SketchColumns *sketches, HammingMatch *matches)
 	return append_ranks(sketches, whole, sketches->count, popcount, matches, n);
 }
 
+TARGET static uint32_t
+disagreement(const uint64_t *code, size_t words, const uint64_t *planes)
+{
+	return fine_disagreement(code, words, planes, popcount);
+}
+
 static bool
 supported(void)
 {
@@ -193,6 +197,7 @@ const SketchKernel sketch_kernel_avx2 = {
 	.name = "avx2",
 	.supported = supported,
 	.within = within,
+	.disagreement = disagreement,
 };
 
 #endif /* __x86_64__ */

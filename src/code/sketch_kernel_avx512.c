@@ -38,7 +38,6 @@ add_column(const SketchColumns *sketches, size_t column, bool starts, size_t fro
 		   uint64_t *sums)
 {
 	const uint8_t		 *table = sketches->score->tables + column * SKETCH_TABLE;
-	const __m128i		  shift = _mm_cvtsi32_si128(sketches->score->shifts[column]);
 	const HammingUpcoming upcoming = sketches->upcoming;
 	__m512i				  tables[4];
 
@@ -51,7 +50,6 @@ add_column(const SketchColumns *sketches, size_t column, bool starts, size_t fro
 			_mm512_sad_epu8(look_up(_mm512_loadu_si512(line), tables), _mm512_setzero_si512());
 
 		prefetch_same_line(upcoming, line);
-		group = _mm512_sll_epi64(group, shift);
 		if (!starts)
 			group = _mm512_add_epi64(_mm512_loadu_si512(sums + (i - from)), group);
 		_mm512_storeu_si512(sums + (i - from), group);
@@ -147,6 +145,12 @@ within(const SketchColumns *sketches, HammingMatch *matches)
 	return append_ranks(sketches, whole, sketches->count, popcount, matches, n);
 }
 
+TARGET static uint32_t
+disagreement(const uint64_t *code, size_t words, const uint64_t *planes)
+{
+	return fine_disagreement(code, words, planes, popcount);
+}
+
 static bool
 supported(void)
 {
@@ -161,6 +165,7 @@ const SketchKernel sketch_kernel_avx512 = {
 	.name = "avx512",
 	.supported = supported,
 	.within = within,
+	.disagreement = disagreement,
 };
 
 #endif /* __x86_64__ */

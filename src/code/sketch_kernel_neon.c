@@ -80,13 +80,12 @@ within(const SketchColumns *sketches, HammingMatch *matches)
 
 		for (size_t column = 0; column < sketches->ncolumns; column++)
 		{
-			const uint8_t	*words = sketches->columns[column] + 8 * i;
-			const uint32x4_t part =
-				column_sums(words, sketches->score->planes + column * SKETCH_PLANES);
+			const uint8_t *words = sketches->columns[column] + 8 * i;
 
 			if (i % (2 * GROUP) == 0)
 				prefetch_same_line(sketches->upcoming, words);
-			sums = vaddq_u32(sums, vshlq_u32(part, vdupq_n_s32(sketches->score->shifts[column])));
+			sums = vaddq_u32(sums,
+							 column_sums(words, sketches->score->planes + column * SKETCH_PLANES));
 		}
 		if (i % (4 * GROUP) == 0)
 			prefetch_numbers(sketches, i);
@@ -102,6 +101,12 @@ within(const SketchColumns *sketches, HammingMatch *matches)
 	return append_ranks(sketches, i, sketches->count, popcount, matches, nmatches);
 }
 
+static uint32_t
+disagreement(const uint64_t *code, size_t words, const uint64_t *planes)
+{
+	return fine_disagreement(code, words, planes, popcount);
+}
+
 static bool
 supported(void)
 {
@@ -112,6 +117,7 @@ const SketchKernel sketch_kernel_neon = {
 	.name = "neon",
 	.supported = supported,
 	.within = within,
+	.disagreement = disagreement,
 };
 
 #endif /* __aarch64__ */

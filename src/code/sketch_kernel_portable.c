@@ -37,6 +37,12 @@ within(const SketchColumns *sketches, HammingMatch *matches)
 	return nmatches;
 }
 
+static uint32_t
+disagreement(const uint64_t *code, size_t words, const uint64_t *planes)
+{
+	return fine_disagreement(code, words, planes, popcount);
+}
+
 static bool
 supported(void)
 {
@@ -47,4 +53,5 @@ const SketchKernel sketch_kernel_portable = {
 	.name = "portable",
 	.supported = supported,
 	.within = within,
+	.disagreement = disagreement,
 };

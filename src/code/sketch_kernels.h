@@ -3,9 +3,10 @@
  *		Kernels that rank sketches: a lower bound of each row's distance from a query.
  *
  * A sketch is a code in 64-bit words and one number of 32 bits, made by src/math/sketch.h; the
- * formulae are in src/math/README.md.  A kernel is one way to do that arithmetic on one kind
- * of CPU.  All kernels give the same ranks: they add integers, and then do the same fused
- * multiplications in the same order.
+ * formulae are in src/math/README.md.  The code's first words are the signs of projections, by which
+ * all sketches are ranked; the others are for a second look at those that may be near.  A kernel is
+ * one way to do that arithmetic on one kind of CPU.  All kernels give the same ranks: they add
+ * integers, and then do the same fused multiplications in the same order.
  *
  * These files include no PostgreSQL header, so that the unit tests and the benchmarks link
  * them as they are.  Nothing here allocates or fails.
@@ -36,23 +37,26 @@
 /* the number of a row that shall come late: the largest n, the least f and e */
 #define SKETCH_FAR (UINT32_C(0xffffffff) << (SKETCH_F_BITS + SKETCH_E_BITS))
 
-/* bits of a query's weights */
+/* bits of a projection in a code; the signs come first */
+#define SKETCH_LEVELS 3
+
+/* bits of a query's weights, for the signs and for a second look */
 #define SKETCH_PLANES 4
+#define SKETCH_FINE_PLANES 6
 
 /* bytes of a query's tables for a word of the code */
 #define SKETCH_TABLE 256
 
 /*
- * A query as kernels see it; sketch_query makes it.  With T the sum over the code's words of
- * 2^shift (sum over planes t of 2^t times the bits in which word and plane differ), the rank
- * is what is whole of the square root of
+ * A query as kernels see it; sketch_query makes it.  With T the sum over words of signs and planes t
+ * of 2^t times the bits in which word and plane differ, the rank is what is whole of the square root
+ * of
  *		start + n_factor n - f (f_start - f_factor T) - e_factor e
  * if that is positive, or else 0, and not above SKETCH_RANKS.
  */
 typedef struct SketchScore
 {
 	const uint64_t *planes; /* SKETCH_PLANES for each word */
-	const uint8_t  *shifts; /* one for each word */
 
 	/*
 	 * The same sums by half bytes, SKETCH_TABLE for each word: 16 for the lower half of each
@@ -70,7 +74,7 @@ typedef struct SketchScore
 /* Sketches stored by columns, and what is asked of them. */
 typedef struct SketchColumns
 {
-	/* a code's words are at the same position of each column, from any address on */
+	/* the words of a code's signs are at the same position of each column, from any address on */
 	const uint8_t *const *columns;
 	size_t				  ncolumns;
 	const uint8_t		 *numbers; /* 4 bytes each, from any address on */
@@ -99,6 +103,12 @@ typedef struct SketchKernel
 	 * and MATCH_ROOM more.
 	 */
 	size_t (*within)(const SketchColumns *sketches, HammingMatch *matches);
+
+	/*
+	 * What a code, of so many words of signs, and a query's fine planes disagree in: with T of each
+	 * level's words as above, but for fine planes, the sum of 2^(SKETCH_LEVELS - 1 - level) T.
+	 */
+	uint32_t (*disagreement)(const uint64_t *code, size_t words, const uint64_t *planes);
 } SketchKernel;
 
 /* slowest first; "portable" always comes first and is always supported */

@@ -44,7 +44,8 @@
  * where it would if the page were full:
  *
  *   W columns of words: the codes' first words, their second words, ...; behind a code's last
- *   bit there are zeros
+ *   bit there are zeros.  Of a sketch only the words of signs are columns (src/math/sketch.h says
+ *   how many): after these come the other words, entry by entry
  *   the numbers, N bytes each
  *   the TIDs, 6 bytes each
  *
@@ -69,7 +70,7 @@
 #include "../compat.h"
 
 #define FLAT_MAGIC 0x464c4154 /* "FLAT" */
-#define FLAT_VERSION 5
+#define FLAT_VERSION 6
 #define FLAT_PAGE_ID 0xFF88
 
 /* offset of the entries on a page */
@@ -134,7 +135,8 @@ typedef struct FlatLayout
 	FlatPageKind kind;
 	int			 nbits;	   /* of a code; 0 if the kind is FLAT_NULLS */
 	int			 nbytes;   /* of a code; 0 if the kind is FLAT_NULLS */
-	int			 words;	   /* that a code is stored in: so many columns */
+	int			 words;	   /* that a code is stored in, */
+	int			 columns;  /* and those of them that are columns */
 	int			 capacity; /* entries; 0 while the codes' length is not known */
 	int			 numbers;  /* offset of the numbers; 0 if there are none */
 	int			 tids;	   /* offset of the TIDs */
@@ -171,6 +173,11 @@ typedef struct FlatEntry
 
 #define FlatPageGetWords(page, layout, column) \
 	((uint8 *) (page) + FLAT_ENTRIES + (Size) (column) * 8 * (layout)->capacity)
+
+/* the words of an entry that are no columns */
+#define flat_rest_bytes(layout) (sizeof(uint64) * ((layout)->words - (layout)->columns))
+#define FlatPageGetRest(page, layout, entry) \
+	(FlatPageGetWords(page, layout, (layout)->columns) + (Size) (entry) * flat_rest_bytes(layout))
 
 /* What a backend remembers of an index, in rd_amcache. */
 typedef struct FlatMemory

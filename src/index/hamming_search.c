@@ -13,6 +13,9 @@
 #include "hamming_search.h"
 #include "passes.h"
 
+/* entries that the first pass of a search keeps */
+#define FIRST_KEEP 1024
+
 struct HammingSearch
 {
 	Relation	  index;
@@ -48,7 +51,7 @@ hamming_search_create(Relation index)
 
 	search->index = index;
 	search->context = CurrentMemoryContext;
-	passes_init(&search->passes, index);
+	passes_init(&search->passes, index, FIRST_KEEP);
 	search->nulls = flat_layout(FLAT_NULLS, 0);
 	search->codes = flat_layout(FLAT_CODES, 0);
 	return search;
@@ -268,7 +271,7 @@ entry_bytes(int nbytes)
 double
 hamming_search_passes(double rows, int nbytes)
 {
-	return passes_needed(rows, entry_bytes(nbytes));
+	return passes_needed(FIRST_KEEP, rows, entry_bytes(nbytes));
 }
 
 static void

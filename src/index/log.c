@@ -50,8 +50,11 @@ find_fragments(Fragments *fragments, Page page, const FlatLayout *layout)
 	fragments->size = 0;
 	add_fragment(fragments, page, &((PageHeader) page)->pd_lower, sizeof(LocationIndex));
 	add_fragment(fragments, page, &head->count, sizeof(head->count));
-	for (int column = 0; column < layout->words; column++)
+	for (int column = 0; column < layout->columns; column++)
 		add_fragment(fragments, page, FlatPageGetWords(page, layout, column) + entry * 8, 8);
+	if (layout->words > layout->columns)
+		add_fragment(fragments, page, FlatPageGetRest(page, layout, entry),
+					 flat_rest_bytes(layout));
 	if (layout->numbers != 0)
 		add_fragment(fragments, page, FlatPageGetNumbers(page, layout) + entry, sizeof(uint32));
 	add_fragment(fragments, page, FlatPageGetTids(page, layout) + entry, sizeof(ItemPointerData));

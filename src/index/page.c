@@ -8,6 +8,7 @@
 #include "storage/bufpage.h"
 
 #include "../compat.h"
+#include "../math/sketch.h"
 #include "../vectors.h"
 #include "flat.h"
 
@@ -23,7 +24,7 @@ make_layout(FlatPageKind kind, int nbits, int number_bytes)
 	layout.kind = kind;
 	layout.nbits = nbits;
 	layout.nbytes = nbytes;
-	layout.words = words;
+	layout.words = layout.columns = words;
 	layout.capacity =
 		(BLCKSZ - FLAT_ENTRIES) / (8 * words + number_bytes + (int) sizeof(ItemPointerData));
 	if (words > 0 && layout.capacity % 8 <= layout.capacity / 28)
@@ -53,6 +54,7 @@ flat_sketch_layout(int nbits, int dims, uint32 model)
 {
 	FlatLayout layout = make_layout(FLAT_CODES, nbits, sizeof(uint32));
 
+	layout.columns = sketch_sign_words(layout.words);
 	layout.dims = dims;
 	layout.model = model;
 	return layout;
@@ -255,8 +257,9 @@ flat_page_set_count(Page page, const FlatLayout *layout, int count)
 
 	if (gone > 0)
 	{
-		for (int column = 0; column < layout->words; column++)
+		for (int column = 0; column < layout->columns; column++)
 			memset(FlatPageGetWords(page, layout, column) + count * 8, 0, gone * 8);
+		memset(FlatPageGetRest(page, layout, count), 0, gone * flat_rest_bytes(layout));
 		if (layout->numbers != 0)
 			memset(FlatPageGetNumbers(page, layout) + count, 0, gone * sizeof(uint32));
 		memset(FlatPageGetTids(page, layout) + count, 0, gone * sizeof(ItemPointerData));
@@ -277,9 +280,11 @@ void
 flat_page_set_code(Page page, const FlatLayout *layout, int entry, const uint8 *bits,
 				   uint32 numbers)
 {
-	for (int column = 0; column < layout->words; column++)
+	for (int column = 0; column < layout->columns; column++)
 		memcpy(FlatPageGetWords(page, layout, column) + entry * 8, bits + column * 8,
 			   bytes_in_column(layout, column));
+	memcpy(FlatPageGetRest(page, layout, entry), bits + layout->columns * 8,
+		   flat_rest_bytes(layout));
 	if (layout->numbers != 0)
 		FlatPageGetNumbers(page, layout)[entry] = numbers;
 }
@@ -301,9 +306,11 @@ flat_page_add(Page page, const FlatLayout *layout, FlatEntry entry)
 void
 flat_page_copy(Page from, int source, Page to, int target, const FlatLayout *layout)
 {
-	for (int column = 0; column < layout->words; column++)
+	for (int column = 0; column < layout->columns; column++)
 		memcpy(FlatPageGetWords(to, layout, column) + target * 8,
 			   FlatPageGetWords(from, layout, column) + source * 8, 8);
+	memcpy(FlatPageGetRest(to, layout, target), FlatPageGetRest(from, layout, source),
+		   flat_rest_bytes(layout));
 	if (layout->numbers != 0)
 		FlatPageGetNumbers(to, layout)[target] = FlatPageGetNumbers(from, layout)[source];
 	FlatPageGetTids(to, layout)[target] = FlatPageGetTids(from, layout)[source];
@@ -313,9 +320,11 @@ flat_page_copy(Page from, int source, Page to, int target, const FlatLayout *lay
 void
 flat_page_get_code(Page page, const FlatLayout *layout, int entry, uint8 *bits)
 {
-	for (int column = 0; column < layout->words; column++)
+	for (int column = 0; column < layout->columns; column++)
 		memcpy(bits + column * 8, FlatPageGetWords(page, layout, column) + entry * 8,
 			   bytes_in_column(layout, column));
+	memcpy(bits + layout->columns * 8, FlatPageGetRest(page, layout, entry),
+		   flat_rest_bytes(layout));
 }
 
 /*

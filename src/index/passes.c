@@ -13,23 +13,23 @@
 #include "../compat.h"
 #include "passes.h"
 
-/* entries that the first pass keeps, and how many times more each next one does */
-#define FIRST_KEEP 1024
+/* how many times more entries than the last one each pass keeps */
 #define KEEP_GROWTH 4
 
 /* what it keeps at the least, if entries are so large that memory does not suffice */
 #define MIN_KEEP 16
 
-/* a sample of an index is one page of so many, and at least so many */
-#define SAMPLE_STEP 128
+/* a sample of an index has about so many of the entries that the first pass keeps, and so many pages */
+#define SAMPLE_SHARE 8
 #define MIN_SAMPLE 4
 
 void
-passes_init(Passes *passes, Relation index)
+passes_init(Passes *passes, Relation index, int first)
 {
 	memset(passes, 0, sizeof(*passes));
 	passes->index = index;
 	passes->context = CurrentMemoryContext;
+	passes->first = first;
 }
 
 void
@@ -53,26 +53,26 @@ passes_start(Passes *passes, bool complete)
 
 /* How many entries the next pass keeps: more than the last, but in memory that is allowed. */
 static int
-next_keep(int keep, Size entry_bytes)
+next_keep(int first, int keep, Size entry_bytes)
 {
 	const Size bytes = NEAREST_BYTES + entry_bytes;
 	const Size allowed = Max(Min((Size) work_mem * 1024, MaxAllocSize) / bytes, MIN_KEEP);
-	const Size wanted = keep == 0 ? FIRST_KEEP : (Size) keep * KEEP_GROWTH;
+	const Size wanted = keep == 0 ? first : (Size) keep * KEEP_GROWTH;
 
 	return (int) Min(wanted, allowed);
 }
 
 double
-passes_needed(double rows, Size entry_bytes)
+passes_needed(int first, double rows, Size entry_bytes)
 {
-	int	   keep = next_keep(0, entry_bytes);
+	int	   keep = next_keep(first, 0, entry_bytes);
 	double passes = 1.0;
 
 	/* until passes do not grow any more */
-	while (rows > keep && next_keep(keep, entry_bytes) > keep)
+	while (rows > keep && next_keep(first, keep, entry_bytes) > keep)
 	{
 		rows -= keep;
-		keep = next_keep(keep, entry_bytes);
+		keep = next_keep(first, keep, entry_bytes);
 		passes += 1.0;
 	}
 	return passes + floor(rows / keep);
@@ -82,10 +82,10 @@ void
 passes_grow(Passes *passes, Size entry_bytes)
 {
 	Nearest	  *nearest = &passes->nearest;
-	const bool first = nearest->keep == 0;
+	const bool is_first = nearest->keep == 0;
 
-	nearest->keep = next_keep(nearest->keep, entry_bytes);
-	passes->horizon = first ? 0 : rank_of(nearest, NULL_DISTANCE);
+	nearest->keep = next_keep(passes->first, nearest->keep, entry_bytes);
+	passes->horizon = is_first ? 0 : rank_of(nearest, NULL_DISTANCE);
 	if (nearest->room < NEAREST_ROOM * nearest->keep)
 	{
 		if (nearest->room > 0)
@@ -111,14 +111,15 @@ guess_horizon(Passes *passes, const PassVisitor *visitor)
 	Nearest			 *nearest = &passes->nearest;
 	const BlockNumber end = flat_read_meta(passes->index).end;
 	const int		  keep = nearest->keep;
-	const double	  share = (double) keep / SAMPLE_STEP;
+	const int		  step = Max(passes->first / SAMPLE_SHARE, 1);
+	const double	  share = (double) keep / step;
 
 	nearest_start(nearest, rank_of(nearest, NULL_DISTANCE));
-	if (visitor->count == NULL || end < MIN_SAMPLE * SAMPLE_STEP)
+	if (visitor->count == NULL || end < (BlockNumber) (MIN_SAMPLE * step))
 		return nearest->farthest;
 	/* counting only to so many leaves the horizon as the farthest rank of interest */
 	nearest->keep = (int) (share + 3.0 * sqrt(share)) + 3;
-	flat_visit_sample(passes->index, end, SAMPLE_STEP, visitor->count, visitor->state);
+	flat_visit_sample(passes->index, end, step, visitor->count, visitor->state);
 	nearest->keep = keep;
 	return nearest->farthest;
 }

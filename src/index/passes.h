@@ -16,6 +16,7 @@ typedef struct Passes
 {
 	Relation	  index;
 	MemoryContext context;	/* of the keys */
+	int			  first;	/* keys that the first pass keeps */
 	Nearest		  nearest;	/* what the last pass found, or this one has found so far */
 	int			  next;		/* of these, the first that has not been taken */
 	bool		  complete; /* nothing lies behind these */
@@ -31,8 +32,8 @@ typedef struct PassVisitor
 	FlatPageVisitor visit;		/* adds entries of a page by nearest_add */
 } PassVisitor;
 
-/* distances are at most so large; memory is the current context's */
-extern void passes_init(Passes *passes, Relation index);
+/* the first pass keeps so many keys; distances are at most so large; memory is the current context's */
+extern void passes_init(Passes *passes, Relation index, int first);
 extern void passes_set_distances(Passes *passes, int largest);
 
 /* a new search, of which nothing has been found; it is complete if nothing is asked for */
@@ -45,7 +46,7 @@ extern void passes_grow(Passes *passes, Size entry_bytes);
 extern void passes_run(Passes *passes, const PassVisitor *visitor);
 
 /* passes that it takes to return so many entries */
-extern double passes_needed(double rows, Size entry_bytes);
+extern double passes_needed(int first, double rows, Size entry_bytes);
 
 /* whether all that the last pass found has been taken */
 static inline bool

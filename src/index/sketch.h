@@ -49,6 +49,9 @@
 #define SKETCH_QUERIES 160
 #define SKETCH_FIT_ROWS 512
 
+/* entries that the first pass of a search keeps: a few times what is fetched for ten rows */
+#define SKETCH_FIRST_KEEP 128
+
 /* the phases of a build, for pg_stat_progress_create_index; core has number 1 */
 #define SKETCH_PHASE_LEARN 2
 #define SKETCH_PHASE_SCAN 3

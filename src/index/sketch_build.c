@@ -57,12 +57,12 @@ set_dims(SketchBuild *build, int dims)
 	const SketchShape shape = sketch_index_shape(build->bits, dims);
 	MemoryContext	  caller = MemoryContextSwitchTo(build->context);
 
-	build->pages.layouts[BUILD_CODES] = flat_sketch_layout(64 * shape.words, dims, 0);
+	build->pages.layouts[BUILD_CODES] = flat_sketch_layout(64 * sketch_code_words(&shape), dims, 0);
 	build->block =
 		Max(Min(MOST_ROWS_IN_BLOCK, MOST_BYTES_IN_BLOCK / (int) sizeof(float) / dims), 1);
 	build->vectors = palloc(sizeof(float) * dims * build->block);
 	build->tids = palloc(sizeof(ItemPointerData) * build->block);
-	build->words = palloc0(sizeof(uint64) * shape.words * build->block);
+	build->words = palloc0(sizeof(uint64) * sketch_code_words(&shape) * build->block);
 	build->numbers = palloc0(sizeof(uint32) * build->block);
 	build->wanted = sketch_least_rows(&shape) / SKETCH_LEAST_ROWS * SKETCH_SAMPLE_ROWS;
 	build->learner = sketch_learner_create(shape, build->reader.metric, build->wanted);

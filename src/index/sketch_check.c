@@ -93,12 +93,10 @@ fetch_vector(PageRows *rows, Page page, int entry, Vector *vector)
 static bool
 is_sketch_of(const PageRows *rows, Page page, int entry, Vector vector)
 {
-	const int words = rows->ready->model.parameters.shape.words;
-	uint64	 *code = palloc(sizeof(uint64) * words);
-	bool	  matches;
+	uint64 *code = palloc(sizeof(uint64) * rows->codes.words);
+	bool	matches;
 
-	for (int i = 0; i < words; i++)
-		memcpy(&code[i], FlatPageGetWords(page, &rows->codes, i) + 8 * entry, 8);
+	flat_page_get_code(page, &rows->codes, entry, (uint8 *) code);
 	matches = sketch_matches(sketch_ready_encoder(rows->ready), vector.values, code,
 							 FlatPageGetNumbers(page, &rows->codes)[entry]);
 	pfree(code);
@@ -260,7 +258,7 @@ sketch_info(PG_FUNCTION_ARGS)
 	if (flat.dims != 0)
 	{
 		shape = sketch_index_shape((int) meta.bits, (int) flat.dims);
-		values[1] = Int32GetDatum(shape.projections * shape.levels);
+		values[1] = Int32GetDatum(shape.projections);
 	}
 	values[0] = Int32GetDatum(FLAT_VERSION);
 	values[2] = Int32GetDatum((int32) flat.dims);

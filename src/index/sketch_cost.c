@@ -83,7 +83,7 @@ sketch_cost_estimate(PlannerInfo *root pg_attribute_unused(), IndexPath *path,
 	*startup = pass;
 	if (path->indexorderbys != NIL)
 		*startup += rows_before_first(rows, state.has_model) * fetch;
-	*total = Max(*startup, pass * passes_needed(rows, 0) + rows * fetch);
+	*total = Max(*startup, pass * passes_needed(SKETCH_FIRST_KEEP, rows, 0) + rows * fetch);
 	*selectivity = 1.0;
 	*correlation = 0.0;
 	*pages = state.pages;

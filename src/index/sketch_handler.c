@@ -27,8 +27,9 @@ void
 sketch_init(void)
 {
 	options_kind = add_reloption_kind();
-	add_int_reloption(options_kind, "bits", "Bits of a row's code, at most", 0, 0, SKETCH_MAX_BITS,
-					  AccessExclusiveLock);
+	add_int_reloption(options_kind, "bits",
+					  "Projections of a row whose signs all searches read, at most", 0, 0,
+					  SKETCH_MAX_BITS, AccessExclusiveLock);
 	DefineCustomRealVariable("unifdiag.recall",
 							 "The share of the true nearest rows that a sketch index shall find.",
 							 "With 1 it looks at all rows.", &sketch_recall_setting, 0.99, 0.0, 1.0,
@@ -55,13 +56,11 @@ sketch_bits_option(Relation index)
 	return options == NULL ? 0 : options->bits;
 }
 
-/* What a code looks like by that option; by default, short vectors have no more bits than tell anything. */
+/* What a code looks like by that option. */
 SketchShape
 sketch_index_shape(int option, int dims)
 {
-	const int most = Min(SKETCH_DEFAULT_BITS, SKETCH_MAX_LEVELS * dims);
-
-	return sketch_shape(dims, option == 0 ? most : option);
+	return sketch_shape(dims, option == 0 ? Min(SKETCH_DEFAULT_BITS, dims) : option);
 }
 
 static const IndexAmRoutine sketch_routine = {

@@ -28,7 +28,7 @@ layout_for(Relation index, Vector vector)
 		const SketchMeta  meta = sketch_read_meta(index, &flat);
 		const SketchShape shape = sketch_index_shape((int) meta.bits, vector.dims);
 
-		codes = flat_sketch_layout(64 * shape.words, vector.dims, 0);
+		codes = flat_sketch_layout(64 * sketch_code_words(&shape), vector.dims, 0);
 	}
 	return codes;
 }

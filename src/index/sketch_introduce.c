@@ -119,7 +119,7 @@ calibrate_rows(Introduction *introduction, const SketchLearner *learner, SketchM
 {
 	SketchEncoder	  *encoder = sketch_encoder_create(model, 1);
 	SketchCalibration *calibration = sketch_learner_calibration(learner, model, 1);
-	uint64			  *words = palloc(sizeof(uint64) * model->parameters.shape.words);
+	uint64			  *words = palloc(sizeof(uint64) * sketch_code_words(&model->parameters.shape));
 	int64			   rows = 0;
 	Vector			   vector;
 	uint32			   numbers;

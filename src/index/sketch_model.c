@@ -276,7 +276,7 @@ view_model(ModelReading *reading, const FlatMeta *flat, const SketchMeta *meta, 
 	const Size		   count = (reading->size - sizeof(SketchParameters)) / sizeof(float);
 
 	memcpy(&model->parameters, reading->bytes, sizeof(SketchParameters));
-	if (shape->dims != (int) flat->dims || 64 * shape->words != (int) flat->nbits ||
+	if (shape->dims != (int) flat->dims || 64 * sketch_code_words(shape) != (int) flat->nbits ||
 		model->parameters.metric != (int) meta->metric)
 		flat_corrupt(reading->index, meta->block, "the model is not one for this index");
 	for (Size i = 0; i < count; i++)
@@ -372,7 +372,7 @@ sketch_ready_encoder(SketchReady *ready)
 		MemoryContext caller = MemoryContextSwitchTo(ready->context);
 
 		sketcher_require_linalg();
-		ready->words = palloc(sizeof(uint64) * ready->model.parameters.shape.words);
+		ready->words = palloc(sizeof(uint64) * sketch_code_words(&ready->model.parameters.shape));
 		ready->encoder = sketch_encoder_create(&ready->model, 1);
 		MemoryContextSwitchTo(caller);
 	}

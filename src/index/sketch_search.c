@@ -32,6 +32,7 @@ struct SketchSearch
 	FlatLayout	  nulls;
 	const uint8 **columns; /* of a page */
 	HammingMatch *matches;
+	uint64		 *code; /* of a match */
 };
 
 SketchSearch *
@@ -44,7 +45,7 @@ sketch_search_create(Relation index)
 	search->query_context =
 		AllocSetContextCreate(CurrentMemoryContext, "sketch query", ALLOCSET_DEFAULT_SIZES);
 	search->nulls = flat_layout(FLAT_NULLS, 0);
-	passes_init(&search->passes, index);
+	passes_init(&search->passes, index, SKETCH_FIRST_KEEP);
 	passes_set_distances(&search->passes, SKETCH_RANKS);
 	return search;
 }
@@ -76,7 +77,7 @@ make_query(SketchSearch *search, const FlatMeta *flat, const SketchMeta *meta, c
 {
 	SketchReady	 *ready;
 	MemoryContext caller;
-	double		  errors;
+	SketchErrors  errors;
 
 	if (sketch_recall_setting >= 1.0 || (meta->metric == SKETCH_COSINE && is_zero(vector)))
 		return;
@@ -104,6 +105,7 @@ sketch_search_start(SketchSearch *search, const Vector *query)
 		search->columns = MemoryContextAlloc(search->context, sizeof(uint8 *) * (codes.words + 1));
 		search->matches = MemoryContextAlloc(search->context,
 											 sizeof(HammingMatch) * (codes.capacity + MATCH_ROOM));
+		search->code = MemoryContextAlloc(search->context, sizeof(uint64) * codes.words);
 	}
 	search->codes = codes;
 	search->everything = query == NULL;
@@ -119,14 +121,33 @@ sketch_search_start(SketchSearch *search, const Vector *query)
 	passes_start(&search->passes, false);
 }
 
-/* The sketches of a page that are within a rank.  Meanwhile those of other pages are prefetched. */
+/* The second look at a match of a page, by all of its code. */
+static uint32
+refine_match(SketchSearch *search, Page page, HammingMatch match)
+{
+	const FlatLayout *layout = &search->codes;
+	const uint32	  number = FlatPageGetNumbers(page, layout)[match.position];
+	uint32			  disagreement;
+
+	if (number == SKETCH_UNKNOWN || number == SKETCH_FAR)
+		return match.distance;
+	flat_page_get_code(page, layout, match.position, (uint8 *) search->code);
+	disagreement =
+		sketch_kernel->disagreement(search->code, layout->columns, search->query->fine_planes);
+	return sketch_refine(search->query, search->code, disagreement, match.distance);
+}
+
+/*
+ * The sketches of a page that are within a rank by their signs, and which of them still are after a
+ * second look.  Meanwhile those of other pages are prefetched.
+ */
 static size_t
 find_within(SketchSearch *search, Page page, int count, HammingUpcoming upcoming)
 {
 	const FlatLayout   *layout = &search->codes;
 	const SketchColumns sketches = {
 		.columns = search->columns,
-		.ncolumns = layout->words,
+		.ncolumns = layout->columns,
 		.numbers = (const uint8 *) FlatPageGetNumbers(page, layout),
 		.count = count,
 		.score = &search->query->score,
@@ -135,10 +156,23 @@ find_within(SketchSearch *search, Page page, int count, HammingUpcoming upcoming
 		.payload = (const uint8 *) FlatPageGetTids(page, layout),
 		.payload_bytes = sizeof(ItemPointerData),
 	};
+	size_t nmatches;
+	size_t left = 0;
 
-	for (int column = 0; column < layout->words; column++)
+	for (int column = 0; column < layout->columns; column++)
 		search->columns[column] = FlatPageGetWords(page, layout, column);
-	return sketch_kernel->within(&sketches, search->matches);
+	nmatches = sketch_kernel->within(&sketches, search->matches);
+	for (size_t i = 0; i < nmatches; i++)
+		__builtin_prefetch(FlatPageGetRest(page, layout, search->matches[i].position));
+	for (size_t i = 0; i < nmatches; i++)
+	{
+		HammingMatch match = search->matches[i];
+
+		match.distance = (uint16) refine_match(search, page, match);
+		search->matches[left] = match;
+		left += match.distance <= sketches.radius;
+	}
+	return left;
 }
 
 /* Has the page codes by the query's model? */

@@ -33,25 +33,18 @@
 #define MAX_EXPONENT 120
 
 /* normal deviates that a share of sketch_recalls does not exceed */
-static const float normal_errors[SKETCH_RECALLS] = {0.84F, 1.04F, 1.28F, 1.65F,
-													2.05F, 2.33F, 2.58F, 3.09F};
+static const SketchErrors normal_errors[SKETCH_RECALLS] = {
+	{0.84F, 0.84F}, {1.04F, 1.04F}, {1.28F, 1.28F}, {1.65F, 1.65F},
+	{2.05F, 2.05F}, {2.33F, 2.33F}, {2.58F, 2.58F}, {3.09F, 3.09F},
+};
 
 SketchShape
 sketch_shape(int dims, int bits)
 {
 	const int words = (bits + 63) / 64;
-	const int least = (dims + 63) / 64;
 
-	if (bits < dims)
-		return (SketchShape) {.dims = dims, .projections = bits, .levels = 1, .words = words};
-	else
-	{
-		const int levels = words / least < SKETCH_MAX_LEVELS ? words / least : SKETCH_MAX_LEVELS;
-		const int segment = words / levels;
-
-		return (SketchShape) {
-			.dims = dims, .projections = 64 * segment, .levels = levels, .words = segment * levels};
-	}
+	return (
+		SketchShape) {.dims = dims, .projections = bits < dims ? bits : 64 * words, .words = words};
 }
 
 /* If the code is about the whole space, there is nothing to learn but the mean. */
@@ -95,10 +88,8 @@ sketch_parameters_valid(const SketchParameters *parameters)
 	const float		   positive[] = {parameters->longest, parameters->lambda};
 
 	if (shape->dims < 1 || shape->dims > MODEL_MAX_DIMS || shape->projections < 1 ||
-		shape->levels < 1 || shape->levels > SKETCH_MAX_LEVELS ||
-		shape->words != shape->levels * ((shape->projections + 63) / 64) ||
-		parameters->metric < SKETCH_L2 || parameters->metric > SKETCH_IP ||
-		abs(parameters->exponent) > MODEL_MAX_EXPONENT ||
+		shape->words != (shape->projections + 63) / 64 || parameters->metric < SKETCH_L2 ||
+		parameters->metric > SKETCH_IP || abs(parameters->exponent) > MODEL_MAX_EXPONENT ||
 		abs(parameters->n_exponent) > MAX_EXPONENT || abs(parameters->f_exponent) > MAX_EXPONENT ||
 		abs(parameters->e_exponent) > MAX_EXPONENT || !isfinite(parameters->n_low) ||
 		!(parameters->outside >= 0.0F && parameters->outside <= 1.0F))
@@ -110,7 +101,11 @@ sketch_parameters_valid(const SketchParameters *parameters)
 	}
 	for (int i = 0; i < SKETCH_RECALLS; i++)
 	{
-		if (!isfinite(parameters->errors[i]) || !isfinite(parameters->cautious_errors[i]))
+		const SketchErrors *errors = &parameters->errors[i];
+		const SketchErrors *cautious = &parameters->cautious_errors[i];
+
+		if (!isfinite(errors->coarse) || !isfinite(errors->fine) || !isfinite(cautious->coarse) ||
+			!isfinite(cautious->fine))
 			return false;
 	}
 	return true;
@@ -251,7 +246,7 @@ fit_lambda(SketchModel *model, const float *rows, Sample *sample)
 	{
 		const double outside = model->parameters.lambda * sample->parts[t].outside;
 
-		share += outside > 0.0 ? outside / (sample->parts[t].inside + outside) : 0.0;
+		share += outside > 0.0 ? outside / (sample->parts[t].coarse.inside + outside) : 0.0;
 	}
 	model->parameters.outside = (float) (share / sample->count);
 	math_free(centred);
@@ -277,14 +272,14 @@ fit_scales(SketchParameters *parameters, Sample *sample)
 	double range;
 
 	for (int t = 0; t < sample->count; t++)
-		sample->numbers[t] = sample->parts[t].f;
+		sample->numbers[t] = sample->parts[t].coarse.f;
 	sort_numbers(sample->numbers, sample->count);
 	parameters->f_exponent =
 		power_below(quantile(sample->numbers, sample->count, NEARLY_ALL)) + HEADROOM;
 
 	for (int t = 0; t < sample->count; t++)
 		sample->numbers[t] =
-			sqrt(sample->parts[t].inside + parameters->lambda * sample->parts[t].outside);
+			sqrt(sample->parts[t].coarse.inside + parameters->lambda * sample->parts[t].outside);
 	sort_numbers(sample->numbers, sample->count);
 	parameters->e_exponent =
 		power_below(quantile(sample->numbers, sample->count, NEARLY_ALL)) + HEADROOM;

@@ -1,7 +1,8 @@
 /*
  * sketch.h
  *		Sketches: a short code and a number of a vector, from which its distance from any query
- *		can be estimated, and how wrong the estimate may be.
+ *		can be estimated, and how wrong the estimate may be.  First from the signs in the code, and
+ *		then, of a row that may be near, from all of it.
  *
  * What is estimated is a measure that grows with the distance: its square for L2, twice the
  * distance for cosine, and the distance itself, the negative product, for inner products.
@@ -24,9 +25,6 @@
 #include "../code/sketch_kernels.h"
 #include "model.h"
 
-/* more bits of a projection tell nothing that queries, being rounded too, would notice */
-#define SKETCH_MAX_LEVELS 4
-
 /* nearest rows for which a calibration makes sure that they are found */
 #define SKETCH_NEIGHBOURS 10
 
@@ -46,9 +44,44 @@ typedef struct SketchShape
 {
 	int32_t dims;
 	int32_t projections; /* of a row; more than dims if there are bits to spare */
-	int32_t levels;		 /* bits of a projection */
-	int32_t words;		 /* 64-bit words of a code: levels times those of projections */
+	int32_t words;		 /* 64-bit words of their signs */
 } SketchShape;
+
+/*
+ * What is stored in the code's last words, for the second look: of the row, in the model's lengths,
+ * n, f of the whole code, and the squared errors from rounding projections and from what is outside
+ * the subspace.
+ */
+typedef struct SketchFine
+{
+	float n;
+	float f;
+	float inside;
+	float outside;
+} SketchFine;
+
+#define SKETCH_FINE_WORDS ((int) (sizeof(SketchFine) / sizeof(uint64_t)))
+
+/* The words of a code: SKETCH_LEVELS bits of each projection, the signs first, and a SketchFine. */
+static inline int
+sketch_code_words(const SketchShape *shape)
+{
+	return SKETCH_LEVELS * shape->words + SKETCH_FINE_WORDS;
+}
+
+/* And of a code's words, how many those of signs are. */
+static inline int
+sketch_sign_words(int code_words)
+{
+	return (code_words - SKETCH_FINE_WORDS) / SKETCH_LEVELS;
+}
+
+/* Standard errors: of the estimate by signs, and of that by the whole code. */
+typedef struct SketchErrors
+{
+	float coarse;
+	float fine;
+} SketchErrors;
 
 /*
  * What is stored of a model beside its arrays.  Lengths are those of vectors times 2^-exponent,
@@ -71,8 +104,8 @@ typedef struct SketchParameters
 	 * Standard errors to allow for, for each of sketch_recalls; if the nearest rows may be
 	 * nearer than those of the calibration were (the table has grown), the cautious ones.
 	 */
-	float errors[SKETCH_RECALLS];
-	float cautious_errors[SKETCH_RECALLS];
+	SketchErrors errors[SKETCH_RECALLS];
+	SketchErrors cautious_errors[SKETCH_RECALLS];
 } SketchParameters;
 
 typedef struct SketchModel
@@ -82,7 +115,7 @@ typedef struct SketchModel
 	const float		*projection; /* projections x dims */
 } SketchModel;
 
-/* The shape of codes of at most so many bits, rounded up to whole words if more than dims. */
+/* The shape of codes of at most so many signs, rounded up to whole words if more than dims. */
 extern SketchShape sketch_shape(int dims, int bits);
 
 /* How a Model is configured that sketch_fit can use; rows are learnt with model_learn. */
@@ -109,8 +142,8 @@ extern SketchEncoder *sketch_encoder_create(const SketchModel *model, int block)
 extern void			  sketch_encoder_free(SketchEncoder *encoder);
 
 /*
- * Sketches of count rows, at most block: shape.words words each, one row behind the other, and
- * a number each.  A zero row with cosine distance is SKETCH_FAR.
+ * Sketches of count rows, at most block: sketch_code_words each, one row behind the other, and a
+ * number each.  A zero row with cosine distance is SKETCH_FAR.
  */
 extern void sketch_encode(SketchEncoder *encoder, const float *rows, int count, uint64_t *words,
 						  uint32_t *numbers);
@@ -119,32 +152,49 @@ extern void sketch_encode(SketchEncoder *encoder, const float *rows, int count, 
 extern bool
 sketch_matches(SketchEncoder *encoder, const float *row, const uint64_t *words, uint32_t number);
 
+/*
+ * How a query's rounded projections and a row's make their product: f (start - factor T), where T is
+ * what they disagree in.
+ */
+typedef struct SketchFactors
+{
+	double start;
+	double factor;
+} SketchFactors;
+
 /* A query, ready for kernels. */
 typedef struct SketchQuery
 {
-	SketchScore score;
+	SketchScore		score;
+	const uint64_t *fine_planes; /* SKETCH_FINE_PLANES for each word of signs */
+	SketchErrors	errors;		 /* that it allows for */
 
 	/* a rank above 0 stands for measures from least + rank^2 / ranks_per_unit on */
 	double least;
 	double ranks_per_unit;
 
-	/* factors of the estimate, in the model's lengths; e_factor is that of one standard error */
-	double unit; /* the measure of 1 */
-	double base;
-	double n_weight;
-	double product_factor;
-	double f_start;
-	double f_factor;
-	double e_factor;
+	/* factors of the estimates, in the model's lengths */
+	double		  unit; /* the measure of 1 */
+	double		  base;
+	double		  n_weight;
+	double		  product_factor;
+	SketchFactors coarse;
+	SketchFactors fine;
+	double		  e_factor; /* of one standard error of the first estimate, */
+	double		  inside;	/* and of the squared errors of the second */
+	double		  outside;
 
 	SketchParameters parameters;
 } SketchQuery;
 
-/* Standard errors to allow for so that a share of the nearest rows, below 1, is found. */
-extern double sketch_errors(const SketchParameters *parameters, double recall, bool cautious);
+/*
+ * Standard errors to allow for so that a share of the nearest rows, below 1, is found: by both looks
+ * together, of which the first may miss a quarter of what may be missed.
+ */
+extern SketchErrors sketch_errors(const SketchParameters *parameters, double recall, bool cautious);
 
 /* A query that allows for so many standard errors.  One block of memory: free it with math_free. */
-extern SketchQuery *sketch_query(const SketchModel *model, const float *query, double errors);
+extern SketchQuery *sketch_query(const SketchModel *model, const float *query, SketchErrors errors);
 
 /* Has it estimates?  If not, since it is too far from all rows, all ranks are 0. */
 extern bool sketch_query_usable(const SketchQuery *query);
@@ -152,9 +202,24 @@ extern bool sketch_query_usable(const SketchQuery *query);
 /* The lower bound of the measure that a rank stands for: minus infinity for 0. */
 extern double sketch_bound(const SketchQuery *query, uint32_t rank);
 
-/* The measure as estimated from a sketch as it is stored, and its standard error. */
-extern void sketch_estimate(const SketchQuery *query, const uint64_t *words, uint32_t number,
-							double *estimate, double *error);
+/*
+ * The second look at a row whose number is neither SKETCH_UNKNOWN nor SKETCH_FAR: its rank by the
+ * whole code, or the rank by its signs if that is larger.  The disagreement is a kernel's.
+ */
+extern uint32_t
+sketch_refine(const SketchQuery *query, const uint64_t *code, uint32_t disagreement, uint32_t rank);
+
+/* A measure as estimated, and its standard error. */
+typedef struct SketchEstimate
+{
+	double measure;
+	double error;
+} SketchEstimate;
+
+/* By a sketch's signs and its number, and by the whole code. */
+extern SketchEstimate
+sketch_coarse_estimate(const SketchQuery *query, const uint64_t *code, uint32_t number);
+extern SketchEstimate sketch_fine_estimate(const SketchQuery *query, const uint64_t *code);
 
 /* Finds the standard errors needed, by looking at all rows for the nearest of some queries. */
 typedef struct SketchCalibration SketchCalibration;

@@ -14,12 +14,12 @@
 /* errors needed are not believed beyond this: a sketch that is so wrong has no error to speak of */
 #define MAX_ERRORS 1000.0
 
-/* One of the nearest rows: its measure, as it is and as estimated, and the standard error. */
+/* One of the nearest rows: its measure, as it is and as estimated by both looks. */
 typedef struct Neighbour
 {
-	double measure;
-	double estimate;
-	double error;
+	double		   measure;
+	SketchEstimate coarse;
+	SketchEstimate fine;
 } Neighbour;
 
 /* A query with the nearest rows so far, the nearest first. */
@@ -58,7 +58,8 @@ sketch_calibration_create(const SketchModel *model, const float *queries, int co
 	memcpy(calibration->queries, queries, (size_t) count * dims * sizeof(float));
 	for (int j = 0; j < count; j++)
 	{
-		SketchQuery *query = sketch_query(model, queries + (size_t) j * dims, 1.0);
+		SketchQuery *query =
+			sketch_query(model, queries + (size_t) j * dims, (SketchErrors) {1.0F, 1.0F});
 
 		sketch_centre_query(model, queries + (size_t) j * dims,
 							calibration->centred + (size_t) j * dims, query);
@@ -108,10 +109,11 @@ sketch_calibrate(SketchCalibration *calibration, const float *rows, int count,
 			   calibration->products, calibration->count);
 	for (int t = 0; t < count; t++)
 	{
-		const float *row = rows + (size_t) t * dims;
-		const float *centred = calibration->rows + (size_t) t * dims;
-		const double n = is_product ? -sketch_mean_product(model, centred)
-									: squared_length(centred, shape->dims);
+		const float	   *row = rows + (size_t) t * dims;
+		const uint64_t *code = words + (size_t) t * (size_t) sketch_code_words(shape);
+		const float	   *centred = calibration->rows + (size_t) t * dims;
+		const double	n = is_product ? -sketch_mean_product(model, centred)
+									   : squared_length(centred, shape->dims);
 
 		/* of rows that are fetched in any case, and of those that come last, there is no error */
 		if (numbers[t] == SKETCH_UNKNOWN || numbers[t] == SKETCH_FAR)
@@ -136,8 +138,8 @@ sketch_calibrate(SketchCalibration *calibration, const float *rows, int count,
 				probe->left_out = true;
 				continue;
 			}
-			sketch_estimate(probe->query, words + (size_t) t * (size_t) shape->words, numbers[t],
-							&neighbour.estimate, &neighbour.error);
+			neighbour.coarse = sketch_coarse_estimate(probe->query, code, numbers[t]);
+			neighbour.fine = sketch_fine_estimate(probe->query, code);
 			keep_neighbour(probe, neighbour);
 		}
 	}
@@ -145,23 +147,21 @@ sketch_calibrate(SketchCalibration *calibration, const float *rows, int count,
 
 /* How many standard errors lie between an estimate and what it must not exceed. */
 static double
-errors_needed(const Neighbour *neighbour, double measure)
+errors_needed(SketchEstimate estimate, double measure)
 {
-	const double excess = neighbour->estimate - measure;
+	const double excess = estimate.measure - measure;
 
 	/* without an error the estimate is right, but for rounding */
-	if (fabs(excess) >= MAX_ERRORS * neighbour->error)
-		return excess > 0.0 && neighbour->error > 0.0 ? MAX_ERRORS : 0.0;
-	return excess / neighbour->error;
+	if (fabs(excess) >= MAX_ERRORS * estimate.error)
+		return excess > 0.0 && estimate.error > 0.0 ? MAX_ERRORS : 0.0;
+	return excess / estimate.error;
 }
 
-void
-sketch_calibration_finish(const SketchCalibration *calibration, SketchParameters *parameters)
+/* The standard errors that all neighbours need, by one look, and cautiously or not; how many there are. */
+static int
+collect_errors(const SketchCalibration *calibration, bool fine, bool cautious, double *errors)
 {
-	const size_t size = (size_t) calibration->count * SKETCH_NEIGHBOURS;
-	double		*errors = math_alloc(size, sizeof(double));
-	double		*cautious_errors = math_alloc(size, sizeof(double));
-	int			 count = 0;
+	int count = 0;
 
 	for (int j = 0; j < calibration->count; j++)
 	{
@@ -170,22 +170,37 @@ sketch_calibration_finish(const SketchCalibration *calibration, SketchParameters
 		/* a row is found in time if its bound does not exceed the last neighbour's measure */
 		for (int i = 0; i < SKETCH_NEIGHBOURS && probe->count == SKETCH_NEIGHBOURS; i++)
 		{
-			errors[count] =
-				errors_needed(&probe->nearest[i], probe->nearest[SKETCH_NEIGHBOURS - 1].measure);
-			cautious_errors[count++] = errors_needed(&probe->nearest[i], probe->nearest[i].measure);
+			const Neighbour *neighbour = &probe->nearest[i];
+			const Neighbour *last = cautious ? neighbour : &probe->nearest[SKETCH_NEIGHBOURS - 1];
+
+			errors[count++] =
+				errors_needed(fine ? neighbour->fine : neighbour->coarse, last->measure);
 		}
 	}
-	if (count > 0)
+	return count;
+}
+
+void
+sketch_calibration_finish(const SketchCalibration *calibration, SketchParameters *parameters)
+{
+	double *errors = math_alloc((size_t) calibration->count * SKETCH_NEIGHBOURS, sizeof(double));
+
+	for (int cautious = 0; cautious < 2; cautious++)
 	{
-		sort_numbers(errors, count);
-		sort_numbers(cautious_errors, count);
-		for (int i = 0; i < SKETCH_RECALLS; i++)
+		SketchErrors *found = cautious ? parameters->cautious_errors : parameters->errors;
+
+		for (int fine = 0; fine < 2; fine++)
 		{
-			parameters->errors[i] = (float) quantile(errors, count, sketch_recalls[i]);
-			parameters->cautious_errors[i] =
-				(float) quantile(cautious_errors, count, sketch_recalls[i]);
+			const int count = collect_errors(calibration, fine, cautious, errors);
+
+			sort_numbers(errors, count);
+			for (int i = 0; i < SKETCH_RECALLS && count > 0; i++)
+			{
+				const float error = (float) quantile(errors, count, sketch_recalls[i]);
+
+				*(fine ? &found[i].fine : &found[i].coarse) = error;
+			}
 		}
 	}
 	math_free(errors);
-	math_free(cautious_errors);
 }

@@ -13,11 +13,19 @@
 #include "sketch_parts.h"
 
 /*
- * What rounding a query to SKETCH_PLANES bits and f to its mantissa adds to the error, in squares
- * of lengths: of normal deviates, and of a number that may lie anywhere between two others.
+ * What rounding a query to SKETCH_PLANES bits, or to SKETCH_FINE_PLANES, and f to its mantissa adds to
+ * the error, in squares of lengths: of normal deviates, and of a number that may lie anywhere between
+ * two others.
  */
 #define QUERY_ROUNDING 0.0117
+#define FINE_QUERY_ROUNDING 0.0011
 #define F_ROUNDING 2.6e-6
+
+/* what single precision leaves of the second look's error, at the least */
+#define FINE_ROUNDING 1e-9
+
+/* how far the numbers of the second look may be from what is computed now, as a share of lengths */
+#define FINE_TOLERANCE 1e-4
 
 /* one of so many projections may have another sign than is computed now: rounding, on another CPU */
 #define DIFFERENT_SIGNS 32
@@ -47,10 +55,28 @@ sketch_mean_product(const SketchModel *model, const float *centred)
 				 -model->parameters.exponent);
 }
 
-/* The parts of a row, given the products of its rounded projections with them and with themselves. */
+/*
+ * What rounding leaves, given the products of the rounded projections with them and with themselves.
+ * The angles within the subspace are taken for those of the vectors: f b is |x| long, not |p|.
+ */
+static SketchRounding
+rounding_of(const SketchShape *shape, double length, double inside, SketchProducts products)
+{
+	const int	   others = shape->projections > 1 ? shape->projections - 1 : 1;
+	SketchRounding rounding = {.f = 0.0};
+
+	if (products.with_numbers > 0.0)
+		rounding.f = sqrt(inside * length) / products.with_numbers;
+	/* |x|^2 (1/cos^2 - 1) = |x|^2 |p|^2 |b|^2/<b, p>^2 - |x|^2 = |f b|^2 - |x|^2 */
+	rounding.inside =
+		fmax(rounding.f * rounding.f * products.with_themselves - length, 0.0) / others;
+	return rounding;
+}
+
+/* The parts of a row, given what its projections are rounded to in products. */
 static SketchParts
 parts_of_products(const SketchModel *model, const float *centred, const float *projected,
-				  double with_numbers, double with_themselves)
+				  SketchProducts signs, SketchProducts whole)
 {
 	const SketchShape *shape = &model->parameters.shape;
 	const double	   inside = squared_length(projected, shape->projections);
@@ -59,13 +85,11 @@ parts_of_products(const SketchModel *model, const float *centred, const float *p
 
 	parts.n =
 		model->parameters.metric == SKETCH_IP ? -sketch_mean_product(model, centred) : parts.length;
-	/* the angles within the subspace are taken for those of the vectors: f b is |x| long, not |p| */
-	parts.f = with_numbers > 0.0 ? sqrt(inside * parts.length) / with_numbers : 0.0;
-	/* |x|^2 (1/cos^2 - 1) = |x|^2 |p|^2 |b|^2/<b, p>^2 - |x|^2 = |f b|^2 - |x|^2 */
-	parts.inside = fmax(parts.f * parts.f * with_themselves - parts.length, 0.0);
-	parts.inside =
-		(parts.inside + QUERY_ROUNDING * parts.length) / others + F_ROUNDING * parts.length;
 	parts.outside = is_partial(shape) ? fmax(parts.length - inside, 0.0) : 0.0;
+	parts.coarse = rounding_of(shape, parts.length, inside, signs);
+	parts.coarse.inside += parts.length * (QUERY_ROUNDING / others + F_ROUNDING);
+	parts.fine = rounding_of(shape, parts.length, inside, whole);
+	parts.fine.inside += parts.length * (FINE_QUERY_ROUNDING / others + FINE_ROUNDING);
 	return parts;
 }
 
@@ -73,12 +97,10 @@ SketchParts
 sketch_parts(const SketchModel *model, const float *centred, const float *projected,
 			 uint8_t *rounded)
 {
-	double with_numbers;
-	double with_themselves;
+	const int projections = model->parameters.shape.projections;
 
-	quantise(projected, model->parameters.shape.projections, model->parameters.shape.levels,
-			 rounded, &with_numbers, &with_themselves);
-	return parts_of_products(model, centred, projected, with_numbers, with_themselves);
+	return parts_of_products(model, centred, projected, quantise_signs(projected, projections),
+							 quantise(projected, projections, SKETCH_LEVELS, rounded));
 }
 
 /*
@@ -110,19 +132,21 @@ pack_n(const SketchParameters *parameters, const SketchParts *parts, uint32_t f)
 	double n = parts->n;
 
 	if (parameters->metric != SKETCH_IP && f > 0)
-		n *= 2.0 * ldexp(number_f(f << SKETCH_E_BITS), parameters->f_exponent) / parts->f - 1.0;
+		n *= 2.0 * ldexp(number_f(f << SKETCH_E_BITS), parameters->f_exponent) / parts->coarse.f -
+			 1.0;
 	n = pack_float(n - parameters->n_low, parameters->n_exponent, SKETCH_N_BITS, SKETCH_N_EXPONENT,
 				   0.0);
 	return (uint32_t) fmin(n, (1 << SKETCH_N_BITS) - 1);
 }
 
-uint32_t
+/* The number of these parts; SKETCH_UNKNOWN if the model has no room for them. */
+static uint32_t
 sketch_number(const SketchParameters *parameters, const SketchParts *parts)
 {
-	const double error = sqrt(parts->inside + parameters->lambda * parts->outside);
+	const double error = sqrt(parts->coarse.inside + parameters->lambda * parts->outside);
 	/* f is rounded to the nearest, e up, and n down */
 	const double f =
-		pack_float(parts->f, parameters->f_exponent, SKETCH_F_BITS, SKETCH_F_EXPONENT, 0.5);
+		pack_float(parts->coarse.f, parameters->f_exponent, SKETCH_F_BITS, SKETCH_F_EXPONENT, 0.5);
 	const double e =
 		pack_float(error, parameters->e_exponent, SKETCH_E_BITS, SKETCH_E_EXPONENT, 1.0);
 
@@ -135,14 +159,20 @@ sketch_number(const SketchParameters *parameters, const SketchParts *parts)
 		   (uint32_t) fmax(f, 1.0) << SKETCH_E_BITS | (uint32_t) e;
 }
 
-/* The code: a segment for each bit of the rounded projections, the highest first. */
+/* The code: words for each bit of the rounded projections, the highest first, and the fine numbers. */
 static void
-pack_code(const SketchShape *shape, const uint8_t *rounded, uint64_t *words)
+pack_code(const SketchShape *shape, const uint8_t *rounded, const SketchParts *parts,
+		  uint64_t *code)
 {
-	for (int level = 0; level < shape->levels; level++)
+	const SketchFine fine = {.n = (float) parts->n,
+							 .f = (float) parts->fine.f,
+							 .inside = (float) parts->fine.inside,
+							 .outside = (float) parts->outside};
+
+	for (int level = 0; level < SKETCH_LEVELS; level++)
 	{
-		const int bit = shape->levels - 1 - level;
-		uint64_t *segment = words + (size_t) level * (size_t) segment_words(shape);
+		const int bit = SKETCH_LEVELS - 1 - level;
+		uint64_t *words = code + (size_t) level * (size_t) shape->words;
 
 		for (int from = 0; from < shape->projections; from += 64)
 		{
@@ -151,9 +181,10 @@ pack_code(const SketchShape *shape, const uint8_t *rounded, uint64_t *words)
 
 			for (int i = 0; i < count; i++)
 				word |= (uint64_t) ((rounded[from + i] >> bit) & 1) << i;
-			segment[from / 64] = word;
+			words[from / 64] = word;
 		}
 	}
+	memcpy(code + (size_t) SKETCH_LEVELS * (size_t) shape->words, &fine, sizeof(fine));
 }
 
 SketchEncoder *
@@ -210,7 +241,8 @@ sketch_encode(SketchEncoder *encoder, const float *rows, int count, uint64_t *wo
 			sketch_parts(model, encoder->centred + (size_t) t * (size_t) dims,
 						 encoder->projected + (size_t) t * (size_t) projections, encoder->rounded);
 
-		pack_code(shape, encoder->rounded, words + (size_t) t * (size_t) shape->words);
+		pack_code(shape, encoder->rounded, &parts,
+				  words + (size_t) t * (size_t) sketch_code_words(shape));
 		if (model->parameters.metric == SKETCH_COSINE &&
 			is_zero(rows + (size_t) t * (size_t) dims, dims))
 			numbers[t] = SKETCH_FAR;
@@ -219,19 +251,19 @@ sketch_encode(SketchEncoder *encoder, const float *rows, int count, uint64_t *wo
 	}
 }
 
-/* The projections as a code has rounded them: odd numbers. */
+/* A projection as a code has rounded it: an odd number. */
 static int
-rounded_projection(const SketchShape *shape, const uint64_t *words, int projection)
+rounded_projection(const SketchShape *shape, const uint64_t *code, int projection)
 {
 	int rounded = 0;
 
-	for (int level = 0; level < shape->levels; level++)
+	for (int level = 0; level < SKETCH_LEVELS; level++)
 	{
-		const uint64_t *segment = words + (size_t) level * (size_t) segment_words(shape);
+		const uint64_t *words = code + (size_t) level * (size_t) shape->words;
 
-		rounded = 2 * rounded + (int) ((segment[projection / 64] >> (projection % 64)) & 1);
+		rounded = 2 * rounded + (int) ((words[projection / 64] >> (projection % 64)) & 1);
 	}
-	return 2 * rounded - ((1 << shape->levels) - 1);
+	return 2 * rounded - ((1 << SKETCH_LEVELS) - 1);
 }
 
 /* Are two packed floats at most one step apart? */
@@ -241,21 +273,45 @@ nearly_equal(uint32_t a, uint32_t b)
 	return a <= b + 1 && b <= a + 1;
 }
 
+/* Is this the number of these parts, but for rounding? */
+static bool
+number_matches(const SketchParameters *parameters, const SketchParts *parts, uint32_t number)
+{
+	const uint32_t expected = sketch_number(parameters, parts);
+	const uint32_t f = (number >> SKETCH_E_BITS) & ((1 << SKETCH_F_BITS) - 1);
+
+	return nearly_equal(f, (expected >> SKETCH_E_BITS) & ((1 << SKETCH_F_BITS) - 1)) &&
+		   nearly_equal(number & ((1 << SKETCH_E_BITS) - 1),
+						expected & ((1 << SKETCH_E_BITS) - 1)) &&
+		   nearly_equal(number >> (SKETCH_F_BITS + SKETCH_E_BITS), pack_n(parameters, parts, f));
+}
+
+/* Are these the fine numbers of these parts, but for rounding? */
+static bool
+fine_matches(const SketchParts *parts, const SketchFine *fine)
+{
+	const double tolerance = FINE_TOLERANCE * parts->length;
+
+	return fabs(fine->n - parts->n) <= tolerance + FINE_TOLERANCE * fabs(parts->n) &&
+		   fabs(fine->f - parts->fine.f) <= FINE_TOLERANCE * parts->fine.f &&
+		   fabs(fine->inside - parts->fine.inside) <= tolerance &&
+		   fabs(fine->outside - parts->outside) <= tolerance;
+}
+
 /*
  * Where two codes are about as near to a row, rounding decides which one it gets.  So what is compared is
- * not the code but the number that belongs to it.
+ * not the code but the numbers that belong to it.
  */
 bool
 sketch_matches(SketchEncoder *encoder, const float *row, const uint64_t *words, uint32_t number)
 {
 	const SketchModel *model = encoder->model;
 	const SketchShape *shape = &model->parameters.shape;
-	const uint32_t	   f = (number >> SKETCH_E_BITS) & ((1 << SKETCH_F_BITS) - 1);
-	double			   with_numbers = 0.0;
-	double			   with_themselves = 0.0;
+	const SketchFine   fine = sketch_code_fine(shape, words);
+	SketchProducts	   signs = {.with_themselves = shape->projections};
+	SketchProducts	   whole = {.with_numbers = 0.0};
 	int				   other_signs = 0;
 	SketchParts		   parts;
-	uint32_t		   expected;
 
 	if (number == SKETCH_UNKNOWN)
 		return true;
@@ -269,17 +325,12 @@ sketch_matches(SketchEncoder *encoder, const float *row, const uint64_t *words, 
 		const double projection = encoder->projected[i];
 		const int	 rounded = rounded_projection(shape, words, i);
 
-		with_numbers += rounded * projection;
-		with_themselves += (double) rounded * rounded;
+		signs.with_numbers += rounded > 0 ? projection : -projection;
+		whole.with_numbers += rounded * projection;
+		whole.with_themselves += (double) rounded * rounded;
 		other_signs += (rounded > 0) != (projection >= 0.0);
 	}
-	parts = parts_of_products(model, encoder->centred, encoder->projected, with_numbers,
-							  with_themselves);
-	expected = sketch_number(&model->parameters, &parts);
+	parts = parts_of_products(model, encoder->centred, encoder->projected, signs, whole);
 	return other_signs <= shape->projections / DIFFERENT_SIGNS + 1 &&
-		   nearly_equal(f, (expected >> SKETCH_E_BITS) & ((1 << SKETCH_F_BITS) - 1)) &&
-		   nearly_equal(number & ((1 << SKETCH_E_BITS) - 1),
-						expected & ((1 << SKETCH_E_BITS) - 1)) &&
-		   nearly_equal(number >> (SKETCH_F_BITS + SKETCH_E_BITS),
-						pack_n(&model->parameters, &parts, f));
+		   number_matches(&model->parameters, &parts, number) && fine_matches(&parts, &fine);
 }

@@ -5,32 +5,46 @@
 #ifndef UNIFDIAG_SKETCH_PARTS_H
 #define UNIFDIAG_SKETCH_PARTS_H
 
+#include <string.h>
+
 #include "sketch.h"
 
-/* What a row's number is made of, in the model's lengths. */
+/* What a row's numbers have of its rounded projections, in the model's lengths. */
+typedef struct SketchRounding
+{
+	double f;
+	double inside; /* u squared: the error's part from rounding projections */
+} SketchRounding;
+
+/* What a row's numbers are made of, in the model's lengths. */
 typedef struct SketchParts
 {
-	double length; /* squared, of the centred row */
-	double n;
-	double f;
-	double inside;	/* u squared: the error's part from rounding projections */
-	double outside; /* v squared: what of the row is outside the subspace */
+	double		   length; /* squared, of the centred row */
+	double		   n;
+	double		   outside; /* v squared: what of the row is outside the subspace */
+	SketchRounding coarse;	/* to signs */
+	SketchRounding fine;	/* to SKETCH_LEVELS bits */
 } SketchParts;
 
 /*
  * Rounds numbers to odd ones from 1 - 2^levels to 2^levels - 1, times a step that brings them as
- * near as possible in direction.  Stores (odd + 2^levels - 1)/2, and returns the products of the
- * rounded numbers with the numbers and with themselves.
+ * near as possible in direction; levels are 2 to 6.  Stores (odd + 2^levels - 1)/2, and returns the
+ * products of the rounded numbers with the numbers and with themselves.
  */
-extern void quantise(const float *numbers, int count, int levels, uint8_t *rounded,
-					 double *with_numbers, double *with_themselves);
+typedef struct SketchProducts
+{
+	double with_numbers;
+	double with_themselves;
+} SketchProducts;
+
+extern SketchProducts quantise(const float *numbers, int count, int levels, uint8_t *rounded);
+
+/* The same of their signs, which need not be stored. */
+extern SketchProducts quantise_signs(const float *numbers, int count);
 
 /* The parts of a row from its projections and itself, centred; rounded are the projections. */
 extern SketchParts sketch_parts(const SketchModel *model, const float *centred,
 								const float *projected, uint8_t *rounded);
-
-/* The number of these parts; SKETCH_UNKNOWN if the model has no room for them. */
-extern uint32_t sketch_number(const SketchParameters *parameters, const SketchParts *parts);
 
 /* centred = 2^-exponent (row - mean) */
 extern void sketch_centre(const SketchModel *model, const float *row, float *centred);
@@ -46,11 +60,14 @@ extern double sketch_mean_product(const SketchModel *model, const float *centred
 extern void	  sort_numbers(double *numbers, int count);
 extern double quantile(const double *sorted, int count, double share);
 
-/* words of one of a code's levels */
-static inline int
-segment_words(const SketchShape *shape)
+/* What a code says for the second look. */
+static inline SketchFine
+sketch_code_fine(const SketchShape *shape, const uint64_t *code)
 {
-	return shape->words / shape->levels;
+	SketchFine fine;
+
+	memcpy(&fine, code + (size_t) SKETCH_LEVELS * (size_t) shape->words, sizeof(fine));
+	return fine;
 }
 
 /* Is the code about a part of the vectors' space only? */

@@ -15,16 +15,9 @@
 #define STEPS 9
 #define STEP_RATIO 1.1
 
-/* Products of rounded numbers, with the numbers and with themselves. */
-typedef struct Products
-{
-	double with_numbers;
-	double with_themselves;
-} Products;
-
-/* Signs: the products are those of absolute values. */
-WIDE static Products
-quantise_signs(const float *numbers, int count, uint8_t *rounded)
+/* The products are those of absolute values. */
+WIDE SketchProducts
+quantise_signs(const float *numbers, int count)
 {
 	float lanes[LANES] = {0.0F};
 	int	  i = 0;
@@ -32,19 +25,13 @@ quantise_signs(const float *numbers, int count, uint8_t *rounded)
 	for (; i + LANES <= count; i += LANES)
 	{
 		for (int l = 0; l < LANES; l++)
-		{
 			lanes[l] += fabsf(numbers[i + l]);
-			rounded[i + l] = numbers[i + l] >= 0.0F;
-		}
 	}
 	for (; i < count; i++)
-	{
 		lanes[0] += fabsf(numbers[i]);
-		rounded[i] = numbers[i] >= 0.0F;
-	}
 	for (int l = 1; l < LANES; l++)
 		lanes[0] += lanes[l];
-	return (Products) {.with_numbers = lanes[0], .with_themselves = count};
+	return (SketchProducts) {.with_numbers = lanes[0], .with_themselves = count};
 }
 
 /* What a number's absolute value is rounded to: 1, 3, ... in steps, of which inverse is that of
@@ -58,7 +45,7 @@ round_to_odd(float number, float inverse, float most)
 }
 
 /* Products of numbers rounded with some step. */
-WIDE static Products
+WIDE static SketchProducts
 try_step(const float *numbers, int count, float inverse, float most)
 {
 	float with_numbers[LANES] = {0.0F};
@@ -87,48 +74,42 @@ try_step(const float *numbers, int count, float inverse, float most)
 		with_numbers[0] += with_numbers[l];
 		with_themselves[0] += with_themselves[l];
 	}
-	return (Products) {.with_numbers = with_numbers[0], .with_themselves = with_themselves[0]};
+	return (SketchProducts) {.with_numbers = with_numbers[0],
+							 .with_themselves = with_themselves[0]};
 }
 
-void
-quantise(const float *numbers, int count, int levels, uint8_t *rounded, double *with_numbers,
-		 double *with_themselves)
+SketchProducts
+quantise(const float *numbers, int count, int levels, uint8_t *rounded)
 {
-	/* of normal deviates: half of the best distance between two of 2, 4, 8 or 16 numbers */
-	static const double steps[] = {0.798, 0.498, 0.293, 0.168};
-	const float			most = (float) ((1 << (levels - 1)) - 1) + 0.5F;
+	/* of normal deviates: half of the best distance between two of 4, 8, 16, 32 or 64 numbers */
+	static const double steps[] = {0.498, 0.293, 0.168, 0.094, 0.052};
+	const int			middle = 1 << (levels - 1);
+	const float			most = (float) (middle - 1) + 0.5F;
 	double				square = 0.0;
 	float				inverse = 0.0F;
-	Products			best = {0.0, 1.0};
+	SketchProducts		best = {0.0, 1.0};
 
-	if (levels == 1)
-		best = quantise_signs(numbers, count, rounded);
-	else
+	for (int i = 0; i < count; i++)
+		square += (double) numbers[i] * numbers[i];
+	for (int k = -STEPS / 2; k <= STEPS / 2 && square > 0.0; k++)
 	{
-		for (int i = 0; i < count; i++)
-			square += (double) numbers[i] * numbers[i];
-		for (int k = -STEPS / 2; k <= STEPS / 2 && square > 0.0; k++)
-		{
-			const double   step = steps[levels - 1] * sqrt(square / count) * pow(STEP_RATIO, k);
-			const float	   trial = (float) (0.5 / step);
-			const Products products = try_step(numbers, count, trial, most);
+		const double		 step = steps[levels - 2] * sqrt(square / count) * pow(STEP_RATIO, k);
+		const float			 trial = (float) (0.5 / step);
+		const SketchProducts products = try_step(numbers, count, trial, most);
 
-			/* the larger of two cosines */
-			if (products.with_numbers * products.with_numbers * best.with_themselves >
-				best.with_numbers * best.with_numbers * products.with_themselves)
-			{
-				best = products;
-				inverse = trial;
-			}
-		}
-		for (int i = 0; i < count; i++)
+		/* the larger of two cosines */
+		if (products.with_numbers * products.with_numbers * best.with_themselves >
+			best.with_numbers * best.with_numbers * products.with_themselves)
 		{
-			const int half = (int) fminf(fabsf(numbers[i]) * inverse, most);
-			const int middle = 1 << (levels - 1);
-
-			rounded[i] = (uint8_t) (numbers[i] >= 0.0F ? middle + half : middle - 1 - half);
+			best = products;
+			inverse = trial;
 		}
 	}
-	*with_numbers = best.with_numbers;
-	*with_themselves = best.with_themselves;
+	for (int i = 0; i < count; i++)
+	{
+		const int half = (int) fminf(fabsf(numbers[i]) * inverse, most);
+
+		rounded[i] = (uint8_t) (numbers[i] >= 0.0F ? middle + half : middle - 1 - half);
+	}
+	return best;
 }

@@ -4,6 +4,7 @@
  *		turn sketches into distances.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../code/sketch_columns.h"
@@ -23,36 +24,57 @@ const double sketch_recalls[SKETCH_RECALLS] = {0.80, 0.85, 0.90, 0.95, 0.98, 0.9
 /* a query farther away than this, squared, sees all rows at the same distance: no estimates */
 #define MAX_QUERY_LENGTH 0x1p40
 
-/* the largest weight: weights are odd numbers from this with minus to this */
+/* the largest weights, and the largest of a code's numbers: all are odd, from this with minus to this */
 #define MAX_WEIGHT ((1 << SKETCH_PLANES) - 1)
+#define MAX_FINE_WEIGHT ((1 << SKETCH_FINE_PLANES) - 1)
+#define MAX_NUMBER ((1 << SKETCH_LEVELS) - 1)
 
-/* Errors grow with the logarithm of what may be missed. */
-double
-sketch_errors(const SketchParameters *parameters, double recall, bool cautious)
+/* what the first look may miss of what may be missed */
+#define COARSE_SHARE 0.25
+
+/* Where a miss lies among those that a model knows: the index of the next smaller one, and how far. */
+static double
+place_of(double miss, int *next)
 {
-	const float *errors = cautious ? parameters->cautious_errors : parameters->errors;
-	const double miss = fmax(1.0 - recall, LEAST_MISS);
-	int			 i = 1;
-
-	if (recall <= sketch_recalls[0])
-		return errors[0];
-	while (i < SKETCH_RECALLS - 1 && recall > sketch_recalls[i])
-		i++;
-	return errors[i - 1] + (errors[i] - errors[i - 1]) * log((1.0 - sketch_recalls[i - 1]) / miss) /
-							   log((1.0 - sketch_recalls[i - 1]) / (1.0 - sketch_recalls[i]));
+	*next = 1;
+	miss = fmax(miss, LEAST_MISS);
+	if (miss >= 1.0 - sketch_recalls[0])
+		return 0.0;
+	while (*next < SKETCH_RECALLS - 1 && miss < 1.0 - sketch_recalls[*next])
+		(*next)++;
+	/* errors grow with the logarithm of what may be missed */
+	return log((1.0 - sketch_recalls[*next - 1]) / miss) /
+		   log((1.0 - sketch_recalls[*next - 1]) / (1.0 - sketch_recalls[*next]));
 }
 
-/* The memory behind a query: what its score points to. */
+SketchErrors
+sketch_errors(const SketchParameters *parameters, double recall, bool cautious)
+{
+	const SketchErrors *known = cautious ? parameters->cautious_errors : parameters->errors;
+	const double		miss = 1.0 - recall;
+	int					next;
+	const double		coarse = place_of(COARSE_SHARE * miss, &next);
+	SketchErrors		errors;
+	double				fine;
+
+	errors.coarse =
+		(float) (known[next - 1].coarse + coarse * (known[next].coarse - known[next - 1].coarse));
+	fine = place_of((1.0 - COARSE_SHARE) * miss, &next);
+	errors.fine = (float) (known[next - 1].fine + fine * (known[next].fine - known[next - 1].fine));
+	return errors;
+}
+
+/* The memory behind a query: what it points to. */
 typedef struct Arrays
 {
 	uint64_t *planes;
+	uint64_t *fine_planes;
 	uint8_t	 *tables;
-	uint8_t	 *shifts;
 } Arrays;
 
-/* The planes and tables of a word from the rounded projections that its bits stand for. */
+/* The tables of a word from the rounded projections that its bits stand for. */
 static void
-make_word(const uint8_t *rounded, int count, uint64_t *planes, uint8_t *tables)
+make_tables(const uint8_t *rounded, int count, uint8_t *tables)
 {
 	for (size_t i = 0; i < 64; i++)
 	{
@@ -62,27 +84,20 @@ make_word(const uint8_t *rounded, int count, uint64_t *planes, uint8_t *tables)
 		/* the lower halves of all bytes come first */
 		uint8_t *table = tables + (i / 4 % 2 * 8 + i / 8) * 16;
 
-		for (int t = 0; t < SKETCH_PLANES; t++)
-			planes[t] |= (uint64_t) (weight >> t & 1) << i;
 		for (int entry = 0; entry < 16; entry++)
 			table[entry] =
 				(uint8_t) (table[entry] + (entry >> bit & 1 ? MAX_WEIGHT - weight : weight));
 	}
 }
 
+/* The planes of a word from the same. */
 static void
-make_weights(const SketchShape *shape, const uint8_t *rounded, const Arrays *arrays)
+make_planes(const uint8_t *rounded, int count, int nplanes, uint64_t *planes)
 {
-	const int segment = segment_words(shape);
-
-	for (int column = 0; column < shape->words; column++)
+	for (int i = 0; i < count && i < 64; i++)
 	{
-		const int first = column % segment * 64;
-
-		make_word(rounded + first, shape->projections - first,
-				  arrays->planes + (size_t) column * SKETCH_PLANES,
-				  arrays->tables + (size_t) column * SKETCH_TABLE);
-		arrays->shifts[column] = (uint8_t) (shape->levels - 1 - column / segment);
+		for (int t = 0; t < nplanes; t++)
+			planes[t] |= (uint64_t) (rounded[i] >> t & 1) << i;
 	}
 }
 
@@ -122,6 +137,73 @@ sketch_centre_query(const SketchModel *model, const float *row, float *centred, 
 	}
 }
 
+/*
+ * How weights and numbers make products.  Weights are scaled so as to be right for a row that is the
+ * query itself, with its code: by_weights is the product of both.
+ */
+static SketchFactors
+factors_of(const SketchQuery *query, int projections, double scale, double by_weights,
+		   double with_numbers, int most)
+{
+	SketchFactors factors = {.start = 0.0};
+
+	if (by_weights > 0.0 && scale > 0.0)
+		factors.factor = 2.0 * query->product_factor * scale * with_numbers / by_weights;
+	factors.start = factors.factor / 2.0 * projections * most;
+	return factors;
+}
+
+/* The weights for the first look: planes, tables and factors. */
+static void
+weigh_signs(const SketchShape *shape, const float *projected, double scale, SketchQuery *query,
+			const Arrays *arrays)
+{
+	const int			 projections = shape->projections;
+	uint8_t				*weights = math_alloc((size_t) projections, 1);
+	const SketchProducts signs = quantise_signs(projected, projections);
+	double				 by_weights = 0.0;
+
+	(void) quantise(projected, projections, SKETCH_PLANES, weights);
+	for (int column = 0; column < shape->words; column++)
+	{
+		const int first = column * 64;
+
+		make_planes(weights + first, projections - first, SKETCH_PLANES,
+					arrays->planes + (size_t) column * SKETCH_PLANES);
+		make_tables(weights + first, projections - first,
+					arrays->tables + (size_t) column * SKETCH_TABLE);
+	}
+	for (int i = 0; i < projections; i++)
+		by_weights += abs(2 * weights[i] - MAX_WEIGHT);
+	query->coarse =
+		factors_of(query, projections, scale, by_weights, signs.with_numbers, MAX_WEIGHT);
+	math_free(weights);
+}
+
+/* The same for the second look, which needs no tables. */
+static void
+weigh_numbers(const SketchShape *shape, const float *projected, double scale, SketchQuery *query,
+			  const Arrays *arrays)
+{
+	const int	   projections = shape->projections;
+	uint8_t		  *weights = math_alloc((size_t) projections, 1);
+	uint8_t		  *numbers = math_alloc((size_t) projections, 1);
+	SketchProducts whole;
+	double		   by_weights = 0.0;
+
+	(void) quantise(projected, projections, SKETCH_FINE_PLANES, weights);
+	whole = quantise(projected, projections, SKETCH_LEVELS, numbers);
+	for (int column = 0; column < shape->words; column++)
+		make_planes(weights + column * 64, projections - column * 64, SKETCH_FINE_PLANES,
+					arrays->fine_planes + (size_t) column * SKETCH_FINE_PLANES);
+	for (int i = 0; i < projections; i++)
+		by_weights += (2.0 * weights[i] - MAX_FINE_WEIGHT) * (2.0 * numbers[i] - MAX_NUMBER);
+	query->fine = factors_of(query, projections, scale, by_weights, whole.with_numbers,
+							 MAX_FINE_WEIGHT * MAX_NUMBER);
+	math_free(weights);
+	math_free(numbers);
+}
+
 /* The factors of estimates from a query's projections, and its planes and tables. */
 static void
 make_factors(const SketchModel *model, const float *projected, double length, SketchQuery *query,
@@ -130,40 +212,26 @@ make_factors(const SketchModel *model, const float *projected, double length, Sk
 	const SketchParameters *parameters = &model->parameters;
 	const SketchShape	   *shape = &parameters->shape;
 	const double			inside = squared_length(projected, shape->projections);
-	uint8_t				   *weights = math_alloc((size_t) shape->projections, 1);
-	uint8_t				   *code = math_alloc((size_t) shape->projections, 1);
+	const double			scale = inside > 0.0 ? sqrt(length / inside) : 0.0;
 	double					outside = 0.0;
-	double					by_weights = 0.0;
-	double					with_numbers;
-	double					with_themselves;
 
 	if (is_partial(shape))
 		outside = fmax(length - inside, 0.0) / (shape->dims - shape->projections);
-	quantise(projected, shape->projections, SKETCH_PLANES, weights, &with_numbers,
-			 &with_themselves);
-	make_weights(shape, weights, arrays);
-	/* weights are scaled so as to be right for a row that is the query itself, with its code */
-	quantise(projected, shape->projections, shape->levels, code, &with_numbers, &with_themselves);
-	for (int i = 0; i < shape->projections; i++)
-		by_weights += (2 * weights[i] - MAX_WEIGHT) * (2.0 * code[i] - ((1 << shape->levels) - 1));
-	math_free(weights);
-	math_free(code);
-	if (by_weights > 0.0 && inside > 0.0)
-		query->f_factor =
-			2.0 * query->product_factor * sqrt(length / inside) * with_numbers / by_weights;
-	query->f_start =
-		query->f_factor / 2.0 * MAX_WEIGHT * shape->projections * ((1 << shape->levels) - 1);
+	weigh_signs(shape, projected, scale, query, arrays);
+	weigh_numbers(shape, projected, scale, query, arrays);
 	query->e_factor =
 		query->product_factor * sqrt(length * (1.0 - parameters->outside) +
 									 outside / parameters->lambda * parameters->outside);
+	query->inside = query->product_factor * query->product_factor * length;
+	query->outside = query->product_factor * query->product_factor * outside;
 }
 
 /*
- * The range of measures that ranks are about, and the factors in ranks; errors is the number of
- * standard errors allowed for.  If there is no such range, all factors and ranks stay 0.
+ * The range of measures that ranks are about, and the factors in ranks.  If there is no such range, all
+ * factors and ranks stay 0.
  */
 static void
-make_score(SketchQuery *query, double length, double errors)
+make_score(SketchQuery *query, double length)
 {
 	const SketchParameters *parameters = &query->parameters;
 	const double			low = query->base + query->n_weight * parameters->n_low;
@@ -181,9 +249,9 @@ make_score(SketchQuery *query, double length, double errors)
 	query->ranks_per_unit = ranks / query->unit;
 	query->score.start = (float) ((low - least) * ranks);
 	query->score.n_factor = (float) (n_unit * ranks);
-	query->score.f_start = (float) (query->f_start * f_unit);
-	query->score.f_factor = (float) (query->f_factor * f_unit);
-	query->score.e_factor = (float) (errors * query->e_factor * e_unit);
+	query->score.f_start = (float) (query->coarse.start * f_unit);
+	query->score.f_factor = (float) (query->coarse.factor * f_unit);
+	query->score.e_factor = (float) (query->errors.coarse * query->e_factor * e_unit);
 }
 
 /*
@@ -216,22 +284,23 @@ project_query(const SketchModel *model, const float *centred, float *projected)
 }
 
 SketchQuery *
-sketch_query(const SketchModel *model, const float *row, double errors)
+sketch_query(const SketchModel *model, const float *row, SketchErrors errors)
 {
 	const SketchShape *shape = &model->parameters.shape;
 	const size_t	   words = (size_t) shape->words;
-	SketchQuery		  *query =
-		math_alloc(sizeof(SketchQuery) + words * (8 * SKETCH_PLANES + SKETCH_TABLE + 1), 1);
+	SketchQuery		  *query = math_alloc(
+		  sizeof(SketchQuery) + words * (8 * (SKETCH_PLANES + SKETCH_FINE_PLANES) + SKETCH_TABLE), 1);
 	Arrays arrays = {.planes = (uint64_t *) (query + 1)};
 	float *centred = math_alloc((size_t) shape->dims, sizeof(float));
 	double length;
 
-	arrays.tables = (uint8_t *) (arrays.planes + words * SKETCH_PLANES);
-	arrays.shifts = arrays.tables + words * SKETCH_TABLE;
+	arrays.fine_planes = arrays.planes + words * SKETCH_PLANES;
+	arrays.tables = (uint8_t *) (arrays.fine_planes + words * SKETCH_FINE_PLANES);
 	query->parameters = model->parameters;
+	query->errors = errors;
+	query->fine_planes = arrays.fine_planes;
 	query->score.planes = arrays.planes;
 	query->score.tables = arrays.tables;
-	query->score.shifts = arrays.shifts;
 	query->ranks_per_unit = 1.0;
 	query->least = -INFINITY;
 	sketch_centre_query(model, row, centred, query);
@@ -244,7 +313,7 @@ sketch_query(const SketchModel *model, const float *row, double errors)
 
 		project_query(model, centred, projected);
 		make_factors(model, projected, length, query, &arrays);
-		make_score(query, length, errors);
+		make_score(query, length);
 		math_free(projected);
 	}
 	math_free(centred);
@@ -263,9 +332,25 @@ sketch_bound(const SketchQuery *query, uint32_t rank)
 	return rank == 0 ? -INFINITY : query->least + (double) rank * rank / query->ranks_per_unit;
 }
 
-void
-sketch_estimate(const SketchQuery *query, const uint64_t *words, uint32_t number, double *estimate,
-				double *error)
+uint32_t
+sketch_refine(const SketchQuery *query, const uint64_t *code, uint32_t disagreement, uint32_t rank)
+{
+	const SketchFine fine = sketch_code_fine(&query->parameters.shape, code);
+	const double	 product =
+		fine.f * (query->fine.start - query->fine.factor * (double) disagreement);
+	const double error = sqrt(fine.inside * query->inside + fine.outside * query->outside);
+	const double bound =
+		query->base + query->n_weight * fine.n - product - query->errors.fine * error;
+	const double square = (query->unit * bound - query->least) * query->ranks_per_unit;
+
+	/* whatever is no number changes nothing */
+	if (!sketch_query_usable(query) || !(square > (double) rank * rank))
+		return rank;
+	return square < (double) SKETCH_RANKS * SKETCH_RANKS ? (uint32_t) sqrt(square) : SKETCH_RANKS;
+}
+
+SketchEstimate
+sketch_coarse_estimate(const SketchQuery *query, const uint64_t *code, uint32_t number)
 {
 	const SketchParameters *parameters = &query->parameters;
 	const double			n = parameters->n_low + ldexp(number_n(number), parameters->n_exponent);
@@ -278,10 +363,30 @@ sketch_estimate(const SketchQuery *query, const uint64_t *words, uint32_t number
 		const uint64_t *planes = query->score.planes + (size_t) column * SKETCH_PLANES;
 
 		for (int t = 0; t < SKETCH_PLANES; t++)
-			sum += (uint64_t) __builtin_popcountll(words[column] ^ planes[t])
-				   << (t + query->score.shifts[column]);
+			sum += (uint64_t) __builtin_popcountll(code[column] ^ planes[t]) << t;
 	}
-	*estimate = query->unit * (query->base + query->n_weight * n -
-							   f * (query->f_start - query->f_factor * (double) sum));
-	*error = query->unit * query->e_factor * e;
+	return (SketchEstimate) {
+		.measure = query->unit * (query->base + query->n_weight * n -
+								  f * (query->coarse.start - query->coarse.factor * (double) sum)),
+		.error = query->unit * query->e_factor * e};
+}
+
+static uint32_t
+count_bits(uint64_t word)
+{
+	return (uint32_t) __builtin_popcountll(word);
+}
+
+SketchEstimate
+sketch_fine_estimate(const SketchQuery *query, const uint64_t *code)
+{
+	const SketchShape *shape = &query->parameters.shape;
+	const SketchFine   fine = sketch_code_fine(shape, code);
+	const uint32_t	   sum =
+		fine_disagreement(code, (size_t) shape->words, query->fine_planes, count_bits);
+
+	return (SketchEstimate) {
+		.measure = query->unit * (query->base + query->n_weight * fine.n -
+								  fine.f * (query->fine.start - query->fine.factor * (double) sum)),
+		.error = query->unit * sqrt(fine.inside * query->inside + fine.outside * query->outside)};
 }

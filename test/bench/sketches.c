@@ -110,12 +110,10 @@ measure(const HammingKernel *hamming, const SketchKernel *kernel, const Pages *p
 {
 	static uint64_t query[MAX_WORDS * SKETCH_PLANES];
 	static uint8_t	tables[MAX_WORDS * SKETCH_TABLE];
-	static uint8_t	shifts[MAX_WORDS];
 	double			times[2][PASSES];
 	/* a bound that only a sum near 0 brings down to the radius */
 	const SketchScore score = {.planes = query,
 							   .tables = tables,
-							   .shifts = shifts,
 							   .start = 8000.0F,
 							   .n_factor = 0.1F,
 							   .f_start = 480.0F * (float) pages->words,

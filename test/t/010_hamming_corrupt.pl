@@ -62,7 +62,7 @@ my $block = 2 * $size;
 # byte, new value, and what the check must say of it
 my @cases = (
 	[ 'metapage: magic number', 40, pack('V', 1), qr/XX002.*block 0: the metapage has a wrong magic number/ ],
-	[ 'metapage: version', 44, pack('V', 1), qr/0A000.*has format version 1, and this library knows version 5/ ],
+	[ 'metapage: version', 44, pack('V', 1), qr/0A000.*has format version 1, and this library knows version 6/ ],
 	[ 'metapage: code length', 48, pack('V', 70000), qr/XX002.*block 0: the metapage has an impossible code length/ ],
 	[ 'metapage: end', 52, pack('V', 70000), qr/XX002.*block 0: the index does not end within its file/ ],
 	[ 'metapage: no end', 52, pack('V', 0), qr/XX002.*block 0: the index does not end within its file/ ],

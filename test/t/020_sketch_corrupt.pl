@@ -64,7 +64,7 @@ cmp_ok($entries, '>', 3, 'entries follow');
 my $first = $model * $size;
 my $block = $entries * $size;
 
-# what, byte, new value, what must be said of it; all but the last of these are found by searches, too
+# what, byte, new value, what must be said of it, by the check and by searches
 my @cases = (
 	[ 'metapage: magic number', 40, pack('V', 1), qr/XX002.*block 0: the metapage has a wrong magic number/ ],
 	[ 'metapage: numbers', 88, pack('V', 3), qr/XX002.*block 0: the metapage has an impossible size of numbers/ ],
@@ -91,29 +91,49 @@ my @cases = (
 foreach my $case (@cases)
 {
 	my ($what, $offset, $bytes, $expected) = @$case;
-	my @errors = errors_with($offset, $bytes, $check, $search, $insert);
+	my @errors = errors_with($offset, $bytes, $check, $search);
 	like($errors[0], $expected, "$what: the check finds it");
 	like($errors[1], $expected, "$what: a search finds it");
 }
-# of these only the check knows: of 64 bits and a number for each of 8128 / 18 rows, wrong ones
-my $capacity = int(8128 / 18);
+# of these only the check knows: a row's 64 signs, 64 x 2 more bits and four floats, and its number; on a page
+# there are 8 * int(8128 / 50 / 8) rows
+my $capacity = 160;
+my ($rest, $numbers, $tids) = ($block + 64 + 8 * $capacity, $block + 64 + 40 * $capacity, $block + 64 + 44 * $capacity);
 my ($error) = errors_with($block + 64, pack('VV', 0xaaaa_aaaa, 0x5555_5555), $check);
-like($error, qr/XX002.*block $entries: an entry has not the sketch of its row/, 'a wrong code');
-($error) = errors_with($block + 64 + 8 * $capacity, pack('V', 0xffff_ffff), $check);
+like($error, qr/XX002.*block $entries: an entry has not the sketch of its row/, 'wrong signs');
+($error) = errors_with($rest, pack('VV', 0xaaaa_aaaa, 0x5555_5555), $check);
+like($error, qr/XX002.*block $entries: an entry has not the sketch of its row/, 'wrong bits below the signs');
+foreach my $float (0 .. 3)
+{
+	($error) = errors_with($rest + 16 + 4 * $float, pack('f<', 0.37), $check);
+	like($error, qr/XX002.*block $entries: an entry has not the sketch of its row/, "a wrong float $float");
+	($error) = errors_with($rest + 16 + 4 * $float, pack('V', 0x7fc0_0000), $check, $search);
+	like($error, qr/XX002.*block $entries: an entry has not the sketch of its row/, "float $float is no number");
+}
+($error) = errors_with($numbers, pack('V', 0xffff_ffff), $check);
 like($error, qr/XX002.*block $entries: an entry has not the sketch of its row/, 'a wrong number');
-($error) = errors_with($block + 64 + 12 * $capacity, pack('vvv', 0, 60000, 1), $check);
+($error) = errors_with($tids, pack('vvv', 0, 60000, 1), $check);
 like($error, qr/XX002.*block $entries: an entry points outside of the table/, 'a TID outside of the table');
 # what no row can have is not handed to the server
 foreach my $none ([ 0, 1, 0 ], [ 65535, 65535, 1 ])
 {
 	foreach my $statement ($search, "$insert; VACUUM (INDEX_CLEANUP ON) items")
 	{
-		($error) = errors_with($block + 64 + 12 * $capacity, pack('vvv', @$none), $statement);
+		($error) = errors_with($tids, pack('vvv', @$none), $statement);
 		like($error, qr/XX002.*index "items_v" is corrupt: an entry points to no row/, "(@$none): $statement");
 	}
 }
 ($error) = errors_with($block, "\0" x $size, $check);
 like($error, qr/XX002.*is not indexed/, 'a block of zeros');
+
+# floats that are no numbers hide no row
+write_file($good);
+my $nan = $good;
+substr($nan, $rest + 16 + 32 * $_, 16) = pack('V4', (0x7fc0_0000) x 4) foreach 0 .. 20;
+write_file($nan);
+$node->start;
+is($node->safe_psql('postgres', $search), '3000', 'numbers that are none');
+$node->stop;
 
 # an index of which a page has another model: all of its rows are looked at, and found
 write_file($good);

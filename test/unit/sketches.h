@@ -39,13 +39,13 @@ make_sketches(float *rows, int count, int dims, int bits, SketchMetric metric)
 		model_learn(model, rows + (size_t) t * (size_t) dims);
 	made.model = sketch_fit(model, shape, metric, rows, count);
 	model_free(model);
-	made.words = math_alloc((size_t) count * (size_t) shape.words, sizeof(uint64_t));
+	made.words = math_alloc((size_t) count * (size_t) sketch_code_words(&shape), sizeof(uint64_t));
 	made.numbers = math_alloc((size_t) count, sizeof(uint32_t));
 	encoder = sketch_encoder_create(made.model, BLOCK);
 	for (int t = 0; t < count; t += BLOCK)
-		sketch_encode(encoder, rows + (size_t) t * (size_t) dims,
-					  count - t < BLOCK ? count - t : BLOCK,
-					  made.words + (size_t) t * (size_t) shape.words, made.numbers + t);
+		sketch_encode(
+			encoder, rows + (size_t) t * (size_t) dims, count - t < BLOCK ? count - t : BLOCK,
+			made.words + (size_t) t * (size_t) sketch_code_words(&shape), made.numbers + t);
 	sketch_encoder_free(encoder);
 	return made;
 }
@@ -57,6 +57,25 @@ free_sketches(Sketches *made)
 	math_free(made->model);
 	math_free(made->words);
 	math_free(made->numbers);
+}
+
+/* The code of a row. */
+static inline uint64_t *
+code_of(const Sketches *made, int t)
+{
+	return made->words + (size_t) t * (size_t) sketch_code_words(&made->model->parameters.shape);
+}
+
+/* The rank of a row after both looks. */
+static inline uint32_t
+refined_rank(const SketchQuery *query, const uint64_t *code, uint32_t number, uint32_t rank)
+{
+	if (number == SKETCH_UNKNOWN || number == SKETCH_FAR)
+		return rank;
+	return sketch_refine(query, code,
+						 sketch_kernel_best()->disagreement(
+							 code, (size_t) query->parameters.shape.words, query->fine_planes),
+						 rank);
 }
 
 /* The measure by its definition. */

@@ -4,18 +4,26 @@
  */
 #include "sketches.h"
 
+/* Of a query's nearest ten, the shares that are found: by the first look, the second, and both. */
+typedef struct Shares
+{
+	double coarse;
+	double fine;
+	double both;
+} Shares;
+
 /*
- * The share of a query's nearest ten whose bound, by so many standard errors, does not exceed
+ * Adds to the shares those of a query: rows whose bound, by so many standard errors, does not exceed
  * the tenth's measure; by sorting all.
  */
-static double
-share_found(const Sketches *made, const float *row, double allowed, bool cautious)
+static void
+add_found(const Sketches *made, const float *row, SketchErrors allowed, bool cautious,
+		  Shares *shares)
 {
 	const SketchParameters *parameters = &made->model->parameters;
 	SketchQuery			   *query = sketch_query(made->model, row, allowed);
 	double				   *measures = math_alloc((size_t) made->count, sizeof(double));
 	double					last = -INFINITY;
-	int						found = 0;
 
 	for (int t = 0; t < made->count; t++)
 		measures[t] = true_measure(parameters->metric,
@@ -30,18 +38,24 @@ share_found(const Sketches *made, const float *row, double allowed, bool cautiou
 	}
 	for (int t = 0; t < made->count; t++)
 	{
-		double estimate;
-		double error;
+		const double   limit = cautious ? measures[t] : last;
+		SketchEstimate coarse;
+		SketchEstimate fine;
+		bool		   by_signs;
+		bool		   by_code;
 
 		if (measures[t] > last)
 			continue;
-		sketch_estimate(query, made->words + (size_t) t * (size_t) parameters->shape.words,
-						made->numbers[t], &estimate, &error);
-		found += estimate - allowed * error <= (cautious ? measures[t] : last);
+		coarse = sketch_coarse_estimate(query, code_of(made, t), made->numbers[t]);
+		fine = sketch_fine_estimate(query, code_of(made, t));
+		by_signs = coarse.measure - allowed.coarse * coarse.error <= limit;
+		by_code = fine.measure - allowed.fine * fine.error <= limit;
+		shares->coarse += by_signs / (double) SKETCH_NEIGHBOURS;
+		shares->fine += by_code / (double) SKETCH_NEIGHBOURS;
+		shares->both += (by_signs && by_code) / (double) SKETCH_NEIGHBOURS;
 	}
 	math_free(query);
 	math_free(measures);
-	return found / (double) SKETCH_NEIGHBOURS;
 }
 
 static void
@@ -66,82 +80,114 @@ test_calibration(SketchMetric metric)
 		const int count = ROWS - t < BLOCK ? ROWS - t : BLOCK;
 
 		sketch_calibrate(calibration, made.rows + (size_t) t * (size_t) dims, count,
-						 made.words + (size_t) t * (size_t) parameters->shape.words,
-						 made.numbers + t);
+						 code_of(&made, t), made.numbers + t);
 	}
 	sketch_calibration_finish(calibration, parameters);
 	sketch_calibration_free(calibration);
 	for (int i = 0; i < SKETCH_RECALLS; i += 2)
 	{
-		const double recall = sketch_recalls[i];
-		double		 found = 0.0;
-		double		 cautious = 0.0;
-		double		 others_found = 0.0;
+		const double	   recall = sketch_recalls[i];
+		const SketchErrors errors = parameters->errors[i];
+		Shares			   found = {.both = 0.0};
+		Shares			   cautious = {.both = 0.0};
+		Shares			   others_found = {.both = 0.0};
 
 		for (int j = 0; j < probes; j++)
 		{
 			const size_t offset = (size_t) j * (size_t) dims;
 
-			found += share_found(&made, calibrated + offset,
-								 sketch_errors(parameters, recall, false), false);
-			cautious += share_found(&made, calibrated + offset,
-									sketch_errors(parameters, recall, true), true);
-			others_found += share_found(&made, others + offset,
-										sketch_errors(parameters, recall, false), false);
+			add_found(&made, calibrated + offset, errors, false, &found);
+			add_found(&made, calibrated + offset, parameters->cautious_errors[i], true, &cautious);
+			add_found(&made, others + offset, sketch_errors(parameters, recall, false), false,
+					  &others_found);
 		}
-		ok(fabs(found / probes - recall) < 0.0025 && fabs(cautious / probes - recall) < 0.0025,
-		   "%s: %g of the nearest are found: %.4f, cautiously %.4f", metric_names[metric], recall,
-		   found / probes, cautious / probes);
-		ok(others_found / probes > recall - 0.03, "%s: %g of other queries: %.4f",
-		   metric_names[metric], recall, others_found / probes);
+		ok(fabs(found.coarse / probes - recall) < 0.0025 &&
+			   fabs(found.fine / probes - recall) < 0.0025,
+		   "%s: each look finds %g of the nearest: %.4f, %.4f", metric_names[metric], recall,
+		   found.coarse / probes, found.fine / probes);
+		ok(fabs(cautious.coarse / probes - recall) < 0.0025 &&
+			   fabs(cautious.fine / probes - recall) < 0.0025,
+		   "%s: cautiously, too: %.4f, %.4f", metric_names[metric], cautious.coarse / probes,
+		   cautious.fine / probes);
+		ok(others_found.both / probes > recall - 0.03,
+		   "%s: both find %g of other queries' nearest: %.4f", metric_names[metric], recall,
+		   others_found.both / probes);
 	}
 	free_sketches(&made);
 }
 
-/* Rows of the table as queries: the calibration leaves each out once, and no other. */
+/* What a calibration by some of the rows finds, and by a row once more. */
+static SketchParameters
+calibrate(const Sketches *made, int from, int to, const float *query, int again, int times)
+{
+	SketchParameters   parameters = made->model->parameters;
+	SketchCalibration *calibration = sketch_calibration_create(made->model, query, 1, BLOCK);
+
+	for (int t = from; t < to; t++)
+		sketch_calibrate(calibration, made->rows + (size_t) t * (size_t) made->dims, 1,
+						 code_of(made, t), made->numbers + t);
+	for (int i = 0; i < times; i++)
+		sketch_calibrate(calibration, made->rows + (size_t) again * (size_t) made->dims, 1,
+						 code_of(made, again), made->numbers + again);
+	sketch_calibration_finish(calibration, &parameters);
+	sketch_calibration_free(calibration);
+	return parameters;
+}
+
+/* A row of the table as query: the calibration leaves it out once, and no other. */
 static void
 test_self(void)
 {
-	const int		   dims = 40;
-	Sketches		   made = make_sketches(make_rows(600, dims, 20, 5), 600, dims, 64, SKETCH_L2);
-	SketchParameters   with = made.model->parameters;
-	SketchParameters   without = with;
-	SketchCalibration *calibration = sketch_calibration_create(made.model, made.rows, 50, BLOCK);
+	const int		 dims = 40;
+	Sketches		 made = make_sketches(make_rows(600, dims, 20, 5), 600, dims, 64, SKETCH_L2);
+	SketchParameters parameters[3];
+	SketchParameters none;
 
-	/* all rows but the queries themselves, and then all rows */
-	for (int pass = 0; pass < 2; pass++)
-	{
-		for (int t = pass == 0 ? 50 : 0; t < 600; t += 50)
-			sketch_calibrate(calibration, made.rows + (size_t) t * (size_t) dims, 50,
-							 made.words + (size_t) t, made.numbers + t);
-		sketch_calibration_finish(calibration, pass == 0 ? &without : &with);
-		sketch_calibration_free(calibration);
-		calibration = sketch_calibration_create(made.model, made.rows, 50, BLOCK);
-	}
-	sketch_calibration_finish(calibration, &made.model->parameters);
-	ok(fabsf(with.errors[5] - without.errors[5]) < 0.5F && with.errors[5] != without.errors[5],
-	   "a query that is a row leaves itself out: %.2f, %.2f", (double) with.errors[5],
-	   (double) without.errors[5]);
-	ok(made.model->parameters.errors[5] == 2.33F, "without rows the errors are normal deviates");
-	sketch_calibration_free(calibration);
+	for (int times = 0; times < 3; times++)
+		parameters[times] = calibrate(&made, 50, 600, made.rows, 0, times);
+	ok(memcmp(&parameters[0], &parameters[1], sizeof(SketchParameters)) == 0,
+	   "a query that is a row leaves itself out");
+	ok(memcmp(&parameters[0], &parameters[2], sizeof(SketchParameters)) != 0, "but only once");
+	none = calibrate(&made, 0, 0, made.rows, 0, 0);
+	ok(none.errors[5].coarse == 2.33F && none.errors[5].fine == 2.33F,
+	   "without rows the errors are normal deviates");
 	free_sketches(&made);
 }
 
+/* Errors for the recalls between those that are known. */
 static void
 test_recalls(void)
 {
-	SketchParameters parameters = {.errors = {1, 2, 3, 4, 5, 6, 7, 8},
-								   .cautious_errors = {2, 3, 4, 5, 6, 7, 8, 9}};
+	SketchParameters parameters = {.metric = SKETCH_L2};
 	bool			 rising = true;
+	bool			 exact = true;
 
 	for (int i = 0; i < SKETCH_RECALLS; i++)
-		rising &= fabs(sketch_errors(&parameters, sketch_recalls[i], false) - (i + 1)) < 1e-6 &&
-				  fabs(sketch_errors(&parameters, sketch_recalls[i], true) - (i + 2)) < 1e-6;
+	{
+		parameters.errors[i] = (SketchErrors) {(float) i + 1.0F, 2.0F * (float) i};
+		parameters.cautious_errors[i] = (SketchErrors) {(float) i + 2.0F, 3.0F * (float) i};
+	}
+	/* the first look misses a quarter of what is missed, the second the rest */
+	for (int i = 0; i < SKETCH_RECALLS; i++)
+	{
+		const double miss = 1.0 - sketch_recalls[i];
+
+		exact &= fabs(sketch_errors(&parameters, 1.0 - 4.0 * miss, false).coarse - (i + 1)) < 1e-5;
+		exact &= fabs(sketch_errors(&parameters, 1.0 - miss / 0.75, false).fine - 2 * i) < 1e-5;
+		exact &= fabs(sketch_errors(&parameters, 1.0 - miss / 0.75, true).fine - 3 * i) < 1e-5;
+	}
 	for (int i = 0; i < 10000; i++)
-		rising &= sketch_errors(&parameters, i * 1e-4, false) <=
-				  sketch_errors(&parameters, (i + 1) * 1e-4, false);
+	{
+		const SketchErrors lower = sketch_errors(&parameters, i * 1e-4, false);
+		const SketchErrors higher = sketch_errors(&parameters, (i + 1) * 1e-4, false);
+
+		rising &= lower.coarse <= higher.coarse && lower.fine <= higher.fine;
+	}
+	ok(exact, "errors are those that are known for a recall");
 	ok(rising, "errors rise with the recall");
-	ok(isfinite(sketch_errors(&parameters, 1.0, false)), "up to 1");
+	ok(isfinite(sketch_errors(&parameters, 1.0, false).coarse) &&
+		   isfinite(sketch_errors(&parameters, 1.0, false).fine),
+	   "up to 1");
 }
 
 int

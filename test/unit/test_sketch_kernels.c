@@ -31,7 +31,6 @@ typedef struct Query
 {
 	uint64_t	planes[MAX_COLUMNS * SKETCH_PLANES];
 	uint8_t		tables[MAX_COLUMNS * SKETCH_TABLE];
-	uint8_t		shifts[MAX_COLUMNS];
 	SketchScore score;
 } Query;
 
@@ -55,7 +54,6 @@ make_query(Query *query, size_t ncolumns)
 		query->planes[i] = next_random(&state);
 	for (size_t column = 0; column < ncolumns; column++)
 	{
-		query->shifts[column] = (uint8_t) (next_random(&state) % 4);
 		for (int half = 0; half < 16; half++)
 		{
 			for (unsigned entry = 0; entry < 16; entry++)
@@ -73,7 +71,6 @@ make_query(Query *query, size_t ncolumns)
 	query->score =
 		(SketchScore) {.planes = query->planes,
 					   .tables = query->tables,
-					   .shifts = query->shifts,
 					   .start = 1e4F * ((float) (next_random(&state) % 4000) - 2000.0F),
 					   .n_factor = 1e5F * (float) (next_random(&state) % 4000),
 					   .f_start = scale * 30.0F * (float) ncolumns,
@@ -102,7 +99,7 @@ rank_by_definition(const Query *query, const uint8_t *const *columns, size_t nco
 		memcpy(&word, columns[column] + 8 * i, 8);
 		for (int bit = 0; bit < 64; bit++)
 			part += weight_of(query, column, bit, word >> bit & 1);
-		sum += part << query->shifts[column];
+		sum += part;
 	}
 	rank = fmaf(score->n_factor, n, score->start);
 	rank = fmaf(-f, fmaf(-score->f_factor, (float) sum, score->f_start), rank);
@@ -179,6 +176,52 @@ within_agrees(const SketchKernel *kernel, size_t ncolumns, size_t count, size_t 
 	return agrees;
 }
 
+/* The disagreement of random codes and planes, bit by bit. */
+static int
+wrong_disagreements(const SketchKernel *kernel, size_t words)
+{
+	int wrong = 0;
+
+	for (int i = 0; i < 20; i++)
+	{
+		uint8_t	 *blocks[2];
+		uint64_t *code = (uint64_t *) random_block(8 * SKETCH_LEVELS * words, 0, &blocks[0]);
+		uint64_t *planes = (uint64_t *) random_block(8 * SKETCH_FINE_PLANES * words, 0, &blocks[1]);
+		uint32_t  expected = 0;
+
+		for (size_t bit = 0; bit < 64 * words; bit++)
+		{
+			for (size_t level = 0; level < SKETCH_LEVELS; level++)
+			{
+				const uint64_t own = code[level * words + bit / 64] >> bit % 64 & 1;
+
+				for (size_t t = 0; t < SKETCH_FINE_PLANES; t++)
+				{
+					const uint64_t weight = planes[bit / 64 * SKETCH_FINE_PLANES + t];
+
+					if ((weight >> bit % 64 & 1) != own)
+						expected += 1U << (SKETCH_LEVELS - 1 - level + t);
+				}
+			}
+		}
+		wrong += kernel->disagreement(code, words, planes) != expected;
+		free(blocks[0]);
+		free(blocks[1]);
+	}
+	return wrong;
+}
+
+static void
+test_disagreement(const SketchKernel *kernel)
+{
+	int wrong = 0;
+
+	for (size_t words = 1; words <= 17; words++)
+		wrong += wrong_disagreements(kernel, words);
+	wrong += wrong_disagreements(kernel, MAX_COLUMNS);
+	ok(wrong == 0, "%s: what codes and planes disagree in", kernel->name);
+}
+
 static void
 test_within(const SketchKernel *kernel)
 {
@@ -233,6 +276,7 @@ main(void)
 			continue;
 		}
 		test_within(kernel);
+		test_disagreement(kernel);
 	}
 	return done_testing();
 }
