@@ -186,6 +186,22 @@ SELECT opcname, amvalidate(oid) FROM pg_opclass WHERE opcname IN ('wrong_ops', '
 DROP OPERATOR FAMILY wrong_ops USING sketch;
 DROP OPERATOR FAMILY other_ops USING sketch;
 
+-- whoever counts rows does not run what the owner has written
+CREATE FUNCTION told(v real[]) RETURNS real[] LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE WARNING 'the expression has run'; RETURN v; END $$;
+CREATE TABLE owned AS SELECT vec(i, 4) AS v FROM generate_series(1, 20) i;
+SET client_min_messages = error;
+CREATE INDEX owned_told ON owned USING sketch (told(v));
+RESET client_min_messages;
+VACUUM owned;
+SET enable_seqscan = off;
+SELECT plan($$SELECT count(*) FROM owned$$);
+SELECT count(*) FROM owned;
+DELETE FROM owned WHERE ctid = '(0,7)';
+SELECT count(*) FROM owned;
+RESET enable_seqscan;
+DROP TABLE owned;
+DROP FUNCTION told;
+
 -- who may ask
 CREATE ROLE sketch_reader;
 CREATE TABLE owned AS SELECT vec(i, 4) AS v FROM generate_series(1, 100) i;

@@ -3,6 +3,12 @@
 -- complain if the script is sourced in psql, rather than through CREATE EXTENSION
 \echo Use "CREATE EXTENSION unifdiag_pgvector" to load this file. \quit
 
+-- Names below mean pgvector's objects, also if somebody has made others of these names in the schema that
+-- this extension goes to: that of pgvector comes first, and has them with exactly these arguments.
+SELECT pg_catalog.set_config('search_path', pg_catalog.format('%s, %s, pg_temp', v.extnamespace::pg_catalog.regnamespace, u.extnamespace::pg_catalog.regnamespace), true)
+FROM pg_catalog.pg_extension AS v, pg_catalog.pg_extension AS u
+WHERE v.extname OPERATOR(pg_catalog.=) 'vector' AND u.extname OPERATOR(pg_catalog.=) 'unifdiag';
+
 --
 -- hamming: pgvector's <~>
 --
@@ -10,10 +16,10 @@
 -- already, finds the nearest by either operator.
 --
 
-CREATE OPERATOR CLASS bit_pgvector_ops
+CREATE OPERATOR CLASS @extschema@.bit_pgvector_ops
 	FOR TYPE bit USING hamming FAMILY bit_hamming_ops AS
 		OPERATOR 1 <~> (bit, bit) FOR ORDER BY float_ops;
-COMMENT ON OPERATOR CLASS bit_pgvector_ops USING hamming IS 'nearest codes by the distance of pgvector';
+COMMENT ON OPERATOR CLASS @extschema@.bit_pgvector_ops USING hamming IS 'nearest codes by the distance of pgvector';
 
 --
 -- sketch: pgvector's types and distances
@@ -21,34 +27,34 @@ COMMENT ON OPERATOR CLASS bit_pgvector_ops USING hamming IS 'nearest codes by th
 -- The support function is the one of pgvector's cast to real[].
 --
 
-CREATE OPERATOR CLASS vector_l2_ops
+CREATE OPERATOR CLASS @extschema@.vector_l2_ops
 	DEFAULT FOR TYPE vector USING sketch AS
 		OPERATOR 1 <-> (vector, vector) FOR ORDER BY float_ops,
 		FUNCTION 1 vector_to_float4(vector, integer, boolean);
-COMMENT ON OPERATOR CLASS vector_l2_ops USING sketch IS 'nearest by Euclidean distance';
-CREATE OPERATOR CLASS vector_cosine_ops
+COMMENT ON OPERATOR CLASS @extschema@.vector_l2_ops USING sketch IS 'nearest by Euclidean distance';
+CREATE OPERATOR CLASS @extschema@.vector_cosine_ops
 	FOR TYPE vector USING sketch AS
 		OPERATOR 2 <=> (vector, vector) FOR ORDER BY float_ops,
 		FUNCTION 1 vector_to_float4(vector, integer, boolean);
-COMMENT ON OPERATOR CLASS vector_cosine_ops USING sketch IS 'nearest by cosine distance';
-CREATE OPERATOR CLASS vector_ip_ops
+COMMENT ON OPERATOR CLASS @extschema@.vector_cosine_ops USING sketch IS 'nearest by cosine distance';
+CREATE OPERATOR CLASS @extschema@.vector_ip_ops
 	FOR TYPE vector USING sketch AS
 		OPERATOR 3 <#> (vector, vector) FOR ORDER BY float_ops,
 		FUNCTION 1 vector_to_float4(vector, integer, boolean);
-COMMENT ON OPERATOR CLASS vector_ip_ops USING sketch IS 'nearest by negative inner product';
+COMMENT ON OPERATOR CLASS @extschema@.vector_ip_ops USING sketch IS 'nearest by negative inner product';
 
-CREATE OPERATOR CLASS halfvec_l2_ops
+CREATE OPERATOR CLASS @extschema@.halfvec_l2_ops
 	DEFAULT FOR TYPE halfvec USING sketch AS
 		OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
 		FUNCTION 1 halfvec_to_float4(halfvec, integer, boolean);
-COMMENT ON OPERATOR CLASS halfvec_l2_ops USING sketch IS 'nearest by Euclidean distance';
-CREATE OPERATOR CLASS halfvec_cosine_ops
+COMMENT ON OPERATOR CLASS @extschema@.halfvec_l2_ops USING sketch IS 'nearest by Euclidean distance';
+CREATE OPERATOR CLASS @extschema@.halfvec_cosine_ops
 	FOR TYPE halfvec USING sketch AS
 		OPERATOR 2 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
 		FUNCTION 1 halfvec_to_float4(halfvec, integer, boolean);
-COMMENT ON OPERATOR CLASS halfvec_cosine_ops USING sketch IS 'nearest by cosine distance';
-CREATE OPERATOR CLASS halfvec_ip_ops
+COMMENT ON OPERATOR CLASS @extschema@.halfvec_cosine_ops USING sketch IS 'nearest by cosine distance';
+CREATE OPERATOR CLASS @extschema@.halfvec_ip_ops
 	FOR TYPE halfvec USING sketch AS
 		OPERATOR 3 <#> (halfvec, halfvec) FOR ORDER BY float_ops,
 		FUNCTION 1 halfvec_to_float4(halfvec, integer, boolean);
-COMMENT ON OPERATOR CLASS halfvec_ip_ops USING sketch IS 'nearest by negative inner product';
+COMMENT ON OPERATOR CLASS @extschema@.halfvec_ip_ops USING sketch IS 'nearest by negative inner product';

@@ -97,7 +97,7 @@ append_near(const SketchColumns *sketches, size_t from, size_t to, const uint64_
 		prefetch_numbers(sketches, i);
 		square = _mm512_fnmadd_ps(f, product, square);
 		square = _mm512_fnmadd_ps(e_factor, e, square);
-		if ((_mm512_cmp_ps_mask(square, limit, _CMP_LT_OQ) | (__mmask16) ~known) != 0)
+		if ((_mm512_cmp_ps_mask(square, limit, _CMP_NGE_UQ) | (__mmask16) ~known) != 0)
 		{
 			/* what is not positive, or not known, becomes 0 */
 			const __m512 root =

@@ -92,7 +92,7 @@ within(const SketchColumns *sketches, HammingMatch *matches)
 		squares = squares_of(sketches->score, sums,
 							 vreinterpretq_u32_u8(vld1q_u8(sketches->numbers + 4 * i)));
 		/* in a search nearly all groups hold no match */
-		if (vminvq_f32(squares) < limit)
+		if (!(vminvq_f32(squares) >= limit))
 		{
 			prefetch_payload(sketches, i);
 			nmatches = append_ranks(sketches, i, i + GROUP, popcount, matches, nmatches);

@@ -29,7 +29,7 @@ typedef struct PageRows
 	FlatLayout	  nulls;
 	SketchRows	  rows;
 	SketchReader  reader;
-	SketchReady	 *ready;
+	uint32		  model;
 	MemoryContext context; /* of a row */
 } PageRows;
 
@@ -42,13 +42,11 @@ begin_rows(PageRows *rows, Relation heap, Relation index, Snapshot snapshot)
 	if (meta.model == 0 || meta.learning != 0)
 		return false;
 	rows->index = index;
+	rows->model = meta.model;
 	rows->codes = flat_codes_layout(&meta);
 	rows->nulls = flat_layout(FLAT_NULLS, 0);
-	rows->ready = sketch_ready(index, meta.model);
 	rows->context =
 		AllocSetContextCreate(CurrentMemoryContext, "sketch row", ALLOCSET_DEFAULT_SIZES);
-	if (rows->ready == NULL)
-		return false;
 	sketch_reader_init(&rows->reader, index);
 	sketch_rows_begin(&rows->rows, heap, index, NULL, snapshot);
 	return true;
@@ -93,11 +91,16 @@ fetch_vector(PageRows *rows, Page page, int entry, Vector *vector)
 static bool
 is_sketch_of(const PageRows *rows, Page page, int entry, Vector vector)
 {
-	uint64 *code = palloc(sizeof(uint64) * rows->codes.words);
-	bool	matches;
+	/* anew for each row: an expression of the index may have made the backend forget the model */
+	SketchReady *ready = sketch_ready(rows->index, rows->model);
+	uint64		*code;
+	bool		 matches;
 
+	if (ready == NULL)
+		return true;
+	code = palloc(sizeof(uint64) * rows->codes.words);
 	flat_page_get_code(page, &rows->codes, entry, (uint8 *) code);
-	matches = sketch_matches(sketch_ready_encoder(rows->ready), vector.values, code,
+	matches = sketch_matches(sketch_ready_encoder(ready), vector.values, code,
 							 FlatPageGetNumbers(page, &rows->codes)[entry]);
 	pfree(code);
 	return matches;
@@ -169,9 +172,8 @@ sketch_check(PG_FUNCTION_ARGS)
 
 /* Adds a row's squared distance from the mean, and that of its projection. */
 static void
-add_variance(const PageRows *rows, Vector vector, double *inside, double *all)
+add_variance(const SketchModel *model, Vector vector, double *inside, double *all)
 {
-	const SketchModel *model = &rows->ready->model;
 	const SketchShape *shape = &model->parameters.shape;
 	float			  *centred = palloc(sizeof(float) * shape->dims);
 	float			  *projected = palloc(sizeof(float) * shape->projections);
@@ -199,8 +201,10 @@ explained_now(Relation heap, Relation index, Snapshot snapshot, double *share)
 	PageRows	   rows;
 	PGAlignedBlock page;
 	Vector		   vector;
+	SketchReady	  *ready;
 	double		   inside = 0.0;
 	double		   all = 0.0;
+	bool		   is_whole = false;
 	int			   looked_at = 0;
 
 	if (!begin_rows(&rows, heap, index, snapshot))
@@ -216,12 +220,16 @@ explained_now(Relation heap, Relation index, Snapshot snapshot, double *share)
 			CHECK_FOR_INTERRUPTS();
 			if (!fetch_vector(&rows, page.data, i, &vector))
 				continue;
-			add_variance(&rows, vector, &inside, &all);
+			ready = sketch_ready(index, rows.model);
+			if (ready == NULL)
+				continue;
+			add_variance(&ready->model, vector, &inside, &all);
+			is_whole = ready->model.parameters.shape.projections >= rows.codes.dims;
 			looked_at++;
 		}
 	}
 	sketch_rows_end(&rows.rows);
-	*share = rows.ready->model.parameters.shape.projections >= rows.codes.dims ? 1.0 : inside / all;
+	*share = is_whole ? 1.0 : inside / all;
 	return all > 0.0;
 }
 

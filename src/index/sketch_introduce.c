@@ -8,7 +8,7 @@
  * that takes: so nobody takes its pages for empty ones, searches do without the model, and whoever
  * comes after a crash knows that something is left to do.
  *
- * One at a time does this: who holds the lock on the first page's tag.  Rows of transactions that are
+ * One at a time does this: who holds a lock on what would be the first page's first tuple.  Rows of transactions that are
  * still running count as well; rows that are dead already get no code, and are always looked at.
  */
 #include "postgres.h"
@@ -260,16 +260,21 @@ static void
 encode_entries(Introduction *introduction, const PageEntries *entries, uint64 *words,
 			   uint32 *numbers)
 {
-	const int	 nwords = introduction->codes.words;
-	SketchReady *ready = sketch_ready(introduction->index, introduction->codes.model);
-	Vector		 vector;
+	const int nwords = introduction->codes.words;
+	Vector	  vector;
 
 	memset(words, 0, sizeof(uint64) * nwords * entries->count);
 	for (int i = 0; i < entries->count; i++)
 	{
+		SketchReady *ready;
+
 		CHECK_FOR_INTERRUPTS();
 		numbers[i] = SKETCH_UNKNOWN;
-		if (ready != NULL && fetch_vector(introduction, entries->tids[i], &vector))
+		if (!fetch_vector(introduction, entries->tids[i], &vector))
+			continue;
+		/* anew for each row: an expression of the index may have made the backend forget the model */
+		ready = sketch_ready(introduction->index, introduction->codes.model);
+		if (ready != NULL)
 			memcpy(words + (Size) i * nwords, sketch_encode_one(ready, vector.values, &numbers[i]),
 				   sizeof(uint64) * nwords);
 	}
@@ -385,13 +390,25 @@ sketch_introduce(Relation heap, Relation index)
 {
 	MemoryContext context;
 	MemoryContext caller;
+	LOCKTAG		  tag;
 
-	if (!ConditionalLockPage(index, FLAT_FIRST_PAGE, ExclusiveLock))
-		return;
+	SET_LOCKTAG_TUPLE(tag, index->rd_lockInfo.lockRelId.dbId, index->rd_lockInfo.lockRelId.relId,
+					  FLAT_FIRST_PAGE, FirstOffsetNumber);
+	switch (LockAcquire(&tag, ExclusiveLock, false, true))
+	{
+		case LOCKACQUIRE_OK:
+			break;
+		case LOCKACQUIRE_ALREADY_HELD:
+			/* an expression of the index has brought us here while we do it */
+			LockRelease(&tag, ExclusiveLock, false);
+			return;
+		default:
+			return;
+	}
 	context = AllocSetContextCreate(CurrentMemoryContext, "sketch model", ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(context);
 	introduce(heap, index);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
-	UnlockPage(index, FLAT_FIRST_PAGE, ExclusiveLock);
+	LockRelease(&tag, ExclusiveLock, false);
 }

@@ -17,8 +17,8 @@
 #include "sketch.h"
 #include "sketch_model.h"
 
-/* models that a backend keeps ready */
-#define MOST_READY 8
+/* models that a backend keeps ready, in bytes; the one that was used last stays in any case */
+#define MOST_READY_BYTES ((Size) 128 << 20)
 
 /* what a page of a model has before its bytes */
 typedef struct ModelPage
@@ -292,13 +292,14 @@ static void
 forget_old_models(void)
 {
 	dlist_mutable_iter iter;
-	int				   count = 0;
+	Size			   bytes = 0;
 
 	dlist_foreach_modify(iter, &kept_models)
 	{
 		Kept *kept = dlist_container(Kept, node, iter.cur);
 
-		if (++count > MOST_READY)
+		bytes += MemoryContextMemAllocated(kept->ready.context, true);
+		if (bytes > MOST_READY_BYTES && iter.cur != dlist_head_node(&kept_models))
 		{
 			dlist_delete(&kept->node);
 			MemoryContextDelete(kept->ready.context);

@@ -33,13 +33,20 @@ sketch_rows_end(SketchRows *rows)
 }
 
 bool
+sketch_rows_visible(SketchRows *rows, ItemPointerData tid)
+{
+	bool again = false;
+
+	return table_index_fetch_tuple(rows->fetch, &tid, rows->snapshot, rows->slot, &again, NULL);
+}
+
+bool
 sketch_rows_fetch(SketchRows *rows, ItemPointerData tid, Datum *value, bool *isnull)
 {
 	Datum values[INDEX_MAX_KEYS];
 	bool  nulls[INDEX_MAX_KEYS];
-	bool  again = false;
 
-	if (!table_index_fetch_tuple(rows->fetch, &tid, rows->snapshot, rows->slot, &again, NULL))
+	if (!sketch_rows_visible(rows, tid))
 		return false;
 	ResetPerTupleExprContext(rows->estate);
 	FormIndexDatum(rows->info, rows->slot, rows->estate, values, nulls);

@@ -29,9 +29,12 @@ extern void sketch_rows_begin(SketchRows *rows, Relation heap, Relation index,
 							  IndexFetchTableData *fetch, Snapshot snapshot);
 extern void sketch_rows_end(SketchRows *rows);
 
+/* Does the snapshot see the row?  This runs no expression, which the table's owner may have written. */
+extern bool sketch_rows_visible(SketchRows *rows, ItemPointerData tid);
+
 /*
  * The indexed value of a row; false if the snapshot does not see the row.  The value may point into
- * it, until another row is fetched; what expressions need is the current context's.
+ * it, or into the memory of expressions, until another row is fetched.
  */
 extern bool sketch_rows_fetch(SketchRows *rows, ItemPointerData tid, Datum *value, bool *isnull);
 

@@ -204,20 +204,9 @@ return_row(IndexScanDesc scan, SketchScan *state, const SketchRow *row, bool isn
  * so it is looked at here.
  */
 static bool
-is_there(IndexScanDesc scan, SketchScan *state, ItemPointerData tid)
+is_visible(IndexScanDesc scan, SketchScan *state, ItemPointerData tid)
 {
-	MemoryContext caller;
-	Datum		  value;
-	bool		  isnull;
-	bool		  visible;
-
-	if (!scan->xs_want_itup)
-		return true;
-	caller = MemoryContextSwitchTo(state->row_context);
-	visible = sketch_rows_fetch(&state->rows, tid, &value, &isnull);
-	MemoryContextSwitchTo(caller);
-	MemoryContextReset(state->row_context);
-	return visible;
+	return !scan->xs_want_itup || sketch_rows_visible(&state->rows, tid);
 }
 
 /* A row may be vacuumed away before it is looked at: hamming_scan.c says the same. */
@@ -271,7 +260,7 @@ sketch_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unused
 			continue;
 		if (take_entry(scan, state, &row))
 			fetch_row(state, row.tid);
-		else if (is_there(scan, state, row.tid))
+		else if (is_visible(scan, state, row.tid))
 			return return_row(scan, state, &row, true);
 	}
 }

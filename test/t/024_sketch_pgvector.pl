@@ -43,6 +43,25 @@ foreach my $type ('vector', 'halfvec')
 		$node->safe_psql('postgres', q{SELECT sketch_check('items_index'); DROP INDEX items_index});
 	}
 }
+# objects of the same names in the schema that the extension goes to are not taken for pgvector's
+$node->safe_psql('postgres', q{
+	CREATE DATABASE trap;
+	\c trap
+	CREATE EXTENSION unifdiag;
+	CREATE EXTENSION vector;
+	CREATE SCHEMA trap;
+	CREATE FUNCTION trap.vector_to_float4(vector, integer, boolean) RETURNS real[] LANGUAGE sql AS $$ SELECT '{1}'::real[] $$;
+	CREATE FUNCTION trap.distance(vector, vector) RETURNS float8 LANGUAGE sql AS $$ SELECT 1::float8 $$;
+	CREATE OPERATOR trap.<-> (LEFTARG = vector, RIGHTARG = vector, FUNCTION = trap.distance);
+	CREATE EXTENSION unifdiag_pgvector SCHEMA trap;
+});
+is($node->safe_psql('trap', q{SELECT string_agg(DISTINCT p.pronamespace::regnamespace::text, ',') FROM pg_amproc f JOIN pg_proc p ON p.oid = f.amproc JOIN pg_opfamily o ON o.oid = f.amprocfamily JOIN pg_am a ON a.oid = o.opfmethod WHERE a.amname = 'sketch'}),
+	'public', 'support functions are pgvector\'s');
+is($node->safe_psql('trap', q{SELECT string_agg(DISTINCT p.oprnamespace::regnamespace::text, ',') FROM pg_amop f JOIN pg_operator p ON p.oid = f.amopopr JOIN pg_opfamily o ON o.oid = f.amopfamily JOIN pg_am a ON a.oid = o.opfmethod WHERE a.amname = 'sketch'}),
+	'public', 'operators, too');
+is($node->safe_psql('trap', q{SELECT string_agg(DISTINCT opcnamespace::regnamespace::text, ',') FROM pg_opclass WHERE opcname LIKE 'vector%' AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'sketch')}),
+	'trap', 'operator classes go where the extension goes');
+
 # an index that is made before its rows; both kinds of index on one column
 $node->safe_psql('postgres', q{
 	CREATE TABLE later (LIKE items);

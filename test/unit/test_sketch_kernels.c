@@ -76,6 +76,9 @@ make_query(Query *query, size_t ncolumns)
 					   .f_start = scale * 30.0F * (float) ncolumns,
 					   .f_factor = scale / 7.0F,
 					   .e_factor = 1e5F * ((float) (next_random(&state) % 4000) - 500.0F)};
+	/* what a forged model can come to: then of no row it is known that it is not near */
+	if (next_random(&state) % 16 == 0)
+		query->score.start = NAN;
 }
 
 /* The rank by its definition: f and e from their parts, and each product rounded only once. */
