@@ -148,7 +148,7 @@ distance_of(ScanKey key, Datum value)
 
 /* Fetches a row; if the snapshot sees it, and it has a vector, it waits in the queue from now on. */
 static void
-fetch_row(SketchScan *state, ItemPointerData tid)
+fetch_row(IndexScanDesc scan, SketchScan *state, ItemPointerData tid)
 {
 	MemoryContext caller = MemoryContextSwitchTo(state->row_context);
 	SketchRow	  row = {.tid = tid, .others = state->others};
@@ -157,6 +157,8 @@ fetch_row(SketchScan *state, ItemPointerData tid)
 
 	if (sketch_rows_fetch(&state->rows, tid, &value, &isnull) && !isnull)
 	{
+		/* in the statistics one sees how far searches have to look */
+		pgstat_count_heap_fetch(scan->indexRelation);
 		/* once for all distances */
 		if (state->ndistances > 1)
 			value = PointerGetDatum(PG_DETOAST_DATUM(value));
@@ -259,7 +261,7 @@ sketch_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unused
 		if (sketch_search_look(state->search))
 			continue;
 		if (take_entry(scan, state, &row))
-			fetch_row(state, row.tid);
+			fetch_row(scan, state, row.tid);
 		else if (is_visible(scan, state, row.tid))
 			return return_row(scan, state, &row, true);
 	}

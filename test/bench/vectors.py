@@ -1,8 +1,9 @@
 """The sketch index beside HNSW and the exact scan.
 
-usage: vectors.py [FILE...]    vectors of .npy or .fvecs files, or of Fashion-MNIST
+usage: vectors.py [FILE...]    vectors of .npy or .fvecs files, or of Fashion-MNIST; pictures:COUNT are
+                               its pictures, each shifted by some pixels, to make so many of them
 
-It finds the server as psql does, and leaves vectors.md and vectors.jsonl in the directory $OUTPUT.
+It finds the server as psql does, and leaves vectors.md, bits.md and vectors.jsonl in the directory $OUTPUT.
 """
 import json
 import os
@@ -15,6 +16,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 
+import codes
 import eval as evaluation
 import fashion
 from server import SEARCHES, load, psql, recall, searches, value
@@ -24,6 +26,8 @@ EXACT_QUERIES = 10
 PASSES = 3
 ALL = "SELECT id, v FROM queries ORDER BY id"
 RECALLS = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+ASKED = (0.9, 0.95, 0.99)
+BITS = (64, 128, 256, 512)
 EF_SEARCH = (10, 20, 40, 100, 200, 400)
 
 
@@ -47,15 +51,41 @@ class Search:
 def create(statement):
     """How many seconds it takes to make an index."""
     start = time.perf_counter()
-    psql("SET maintenance_work_mem = '2GB'", "SET max_parallel_maintenance_workers = 0", statement)
+    psql("SET maintenance_work_mem = '8GB'", "SET max_parallel_maintenance_workers = 0", statement)
     return time.perf_counter() - start
 
 
-def compare(path):
-    vectors = evaluation.read_vectors(path)
+def rows_fetched(index):
+    """How often an index was searched, and rows fetched from the table for it, so far."""
+    return [int(each) for each in psql(f"SELECT idx_scan, idx_tup_fetch FROM pg_stat_user_indexes WHERE indexrelname = '{index}'")[0]]
+
+
+def by_bits(data, dims, truth):
+    """The recall that is asked for and what is found, with codes of several lengths."""
+    for bits in sorted({each for each in BITS if each < dims} | {min(dims, 256)}):
+        build = create(f"CREATE INDEX items_bits ON items USING sketch (v) WITH (bits = {bits})")
+        size = int(value("SELECT pg_relation_size('items_bits')"))
+        for share in ASKED:
+            psql("SELECT pg_stat_reset()")
+            search = Search("sketch", f"{bits} bits", "SELECT id FROM items ORDER BY v <-> $1 LIMIT 10", settings=[f"SET unifdiag.recall = {share}"], build=build)
+            search.run()
+            scans, fetched = rows_fetched("items_bits")
+            yield (f"| {data} | {bits} | {size / (1 << 20):.1f} MB | {share} | {recall(search.found, truth):.3f} | {fetched / max(scans, 1):.0f} "
+                   f"| {search.medians[0]:.2f} ms |")
+        psql("DROP INDEX items_bits")
+
+
+def read_vectors(path):
+    if path and path.startswith("pictures:"):
+        return np.concatenate(list(codes.shifted_images(int(path.split(":")[1]))))
+    return evaluation.read_vectors(path)
+
+
+def compare(path, table):
+    vectors = read_vectors(path)
     vectors = np.ascontiguousarray(vectors[np.random.default_rng(1).permutation(len(vectors))])
     rows = len(vectors) - QUERIES
-    data = f"{os.path.basename(path) if path else 'Fashion-MNIST'}, {rows} x {vectors.shape[1]}"
+    data = f"{os.path.basename(path).split('.')[0].split(':')[0] if path else 'Fashion-MNIST'}, {rows} x {vectors.shape[1]}"
     ids = np.arange(1, len(vectors) + 1)
     truth = {rows + 1 + i: (near + 1).tolist() for i, near in enumerate(fashion.nearest_to(vectors[:rows], vectors[rows:], 10))}
     psql("DROP TABLE IF EXISTS items, queries, items_vector", "CREATE TABLE items (id int, v real[])", "CREATE TABLE queries (LIKE items)", SEARCHES)
@@ -65,6 +95,7 @@ def compare(path):
     statement = "SELECT id FROM items ORDER BY v <-> $1 LIMIT 10"
     exact = Search("exact scan", "", statement, f"{ALL} LIMIT {EXACT_QUERIES}")
     exact.run()
+    table.extend(by_bits(data, vectors.shape[1], truth))
     build = create("CREATE INDEX items_v ON items USING sketch (v)")
     others = [Search("sketch", f"recall {share}", statement, settings=[f"SET unifdiag.recall = {share}"], build=build, index="items_v")
               for share in RECALLS]
@@ -86,8 +117,12 @@ def compare(path):
 
 def main(*paths):
     psql("CREATE EXTENSION IF NOT EXISTS unifdiag")
-    figures = [figure for path in paths or [None] for figure in compare(path)]
+    table = []
+    figures = [figure for path in paths or [None] for figure in compare(path, table)]
     output = os.environ["OUTPUT"]
+    with open(os.path.join(output, "bits.md"), "w") as file:
+        print("| vectors | bits | size | recall asked for | recall of the 10 nearest | vectors fetched | median of a search |\n|---|---:|---:|---:|---:|---:|---:|",
+              *table, sep="\n", file=file)
     with open(os.path.join(output, "vectors.jsonl"), "w") as file:
         for figure in figures:
             # the exact scan is a hundred times slower than all else, and no part of a plot
