@@ -20,11 +20,11 @@
 #include "sketch.h"
 
 /*
- * A page in memory with all bounds on it takes 0.3 to 0.8 us, and a row that is fetched, with a vector that
+ * A page in memory with all bounds on it takes 0.25 us, and a row that is fetched, with a vector that
  * is stored out of line, 4 us, where the executor's operators take 10 ns each: measured in the
  * queries for which make bench shows times.
  */
-#define OPERATORS_PER_PAGE 60.0
+#define OPERATORS_PER_PAGE 25.0
 #define OPERATORS_PER_FETCH 400.0
 
 /* What the index says of itself. */
@@ -62,12 +62,12 @@ pass_cost(double pages)
 
 /*
  * How many rows are fetched before the first one can be returned.  With 256 bits and a recall of .99 it
- * was some hundred of 60000, and three times as many of 1000000; without a model it is all of them.
+ * was 20 to 40 of 60000, and about twice as many of 1000000; without a model it is all of them.
  */
 static double
 rows_before_first(double rows, bool has_model)
 {
-	return has_model && sketch_recall_setting < 1.0 ? Min(rows, 32.0 + sqrt(rows)) : rows;
+	return has_model && sketch_recall_setting < 1.0 ? Min(rows, 24.0 + sqrt(rows) / 16.0) : rows;
 }
 
 void
