@@ -1,20 +1,20 @@
-# A refresh that is cut short by a crash, a cancel or a terminated connection goes on where it was;
-# and a server without background workers.
+# A refresh that is cut short by a crash, a cancel or a terminated connection goes on where it was, also
+# if its backend or the whole server is killed at any moment; and a server without background workers.
 use strict;
 use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-
+use HammingLoad;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
-use Time::HiRes qw(sleep);
+use Time::HiRes qw(sleep usleep);
 
 my $node = PostgreSQL::Test::Cluster->new('crash');
 $node->init;
-$node->append_conf('postgresql.conf', "fsync = off\nautovacuum = off\nmax_wal_size = 2GB\nmax_prepared_transactions = 2");
+$node->append_conf('postgresql.conf', "fsync = off\nautovacuum = off\nmax_wal_size = 2GB\nmax_prepared_transactions = 2\nrestart_after_crash = on");
 $node->start;
 sub value { return $node->safe_psql('postgres', $_[0]); }
 
@@ -22,18 +22,28 @@ $node->safe_psql('postgres', q{
 	CREATE EXTENSION unifdiag;
 	CREATE FUNCTION vec(i int) RETURNS real[] LANGUAGE sql IMMUTABLE
 		AS 'SELECT ARRAY(SELECT sin(i::float8 * k) * (1 + k % 5) + CASE WHEN i > 1000 THEN cos(i::float8 * k * k) * (k % 7) ELSE 0 END FROM generate_series(1, 32) k)::real[]';
+	-- so that a refresh takes some time
+	CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.0005); RETURN new; END $$;
+});
+make_items();
+
+# The table, with most of its rows to be learnt by the next refresh.
+sub make_items
+{
+	value(q{
+	DROP TABLE IF EXISTS items CASCADE;
 	CREATE TABLE items (id serial, v real[], note text) PARTITION BY RANGE (id);
 	CREATE TABLE items_1 PARTITION OF items FOR VALUES FROM (0) TO (6000);
 	CREATE TABLE items_2 PARTITION OF items FOR VALUES FROM (6000) TO (1000000);
 	INSERT INTO items (v) SELECT vec(i) FROM generate_series(1, 100) i;
 	SELECT sketcher_attach('items', 'v', 'code', 16, auto_refresh => NULL);
 	INSERT INTO items (v) SELECT vec(i) FROM generate_series(101, 12000) i;
-	-- so that a refresh takes some time
-	CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.0005); RETURN new; END $$;
 	CREATE TRIGGER slow BEFORE UPDATE ON items FOR EACH ROW EXECUTE FUNCTION slow();
 	CREATE VIEW wrong AS SELECT id FROM items WHERE code IS DISTINCT FROM sketcher_hash('items_code_model'::regclass, v);
 	CREATE VIEW walk AS SELECT walk_table, walk_page, generation FROM items_code_model;
-});
+	});
+	return;
+}
 
 # Starts a refresh in small steps, and returns when it has done some pages of that partition.
 sub start_refresh
@@ -116,6 +126,38 @@ $node->start;
 value('VACUUM FULL items_2');
 resume('rewritten', 'items_2');
 $session->abandon;
+
+# a backend, or all of the server, killed at any moment of a refresh
+my @kills = (
+	'kill of the backend' => sub {
+		my ($pid) = @_;
+		kill 'KILL', $pid;
+		# all others go with it
+		usleep(10_000) while kill 0, $pid;
+		$node->poll_query_until('postgres', 'SELECT true') or die;
+	},
+	'kill of the server' => sub {
+		HammingLoad::kill_server($node);
+		$node->start;
+	},
+	'immediate stop' => sub {
+		$node->stop('immediate');
+		$node->start;
+	});
+srand(20180415);
+foreach my $round (0 .. ($ENV{UNIFDIAG_KILLS} // 3) - 1)
+{
+	my ($how, $kill) = @kills[ 2 * ($round % 3), 2 * ($round % 3) + 1 ];
+	my $part = $round % 2 ? 'items_2' : 'items_1';
+	make_items();
+	$session = Session->new($node);
+	my $pid = $session->query('SELECT pg_backend_pid()');
+	start_refresh($session, $part);
+	usleep(rand(300_000));
+	$kill->($pid);
+	resume("$how, round $round", $part);
+	$session->abandon;
+}
 
 # a server without workers: nothing comes by itself, and nothing is lost
 value('ALTER TABLE items DISABLE TRIGGER slow');
