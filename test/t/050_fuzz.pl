@@ -1,5 +1,5 @@
 # Garbage, seeded: every function with every kind of value, the input and receive functions with changed
-# bytes, indexes with changed pages.  All of it may be refused; nothing may crash, hang, or end in an error
+# bytes, stored models with changed bytes, indexes with changed pages.  All of it may be refused; nothing may crash, hang, or end in an error
 # that "cannot happen".  UNIFDIAG_FUZZ is how many times as much as usual to try.
 use strict;
 use warnings;
@@ -46,7 +46,7 @@ sub survives
 {
 	my ($name, @statements) = @_;
 	my ($out, $error) = ('', '');
-	my $sql = join(";\n", "SET statement_timeout = '60s'", @statements) . ";\n";
+	my $sql = join(";\n", "SET statement_timeout = '60s'", @statements, "SELECT 'alive'") . ";\n";
 	IPC::Run::run([ 'psql', '-X', '-A', '-t', '-q', '-v', 'VERBOSITY=verbose', '-f', '-', '-d', $node->connstr('postgres') ], '<', \$sql, '>', \$out, '2>', \$error);
 	# of numbers that name no relation, or no page of one, the server itself speaks so
 	my @bad = grep { !/could not open (relation with OID|file)/ } $error =~ /^(.*(?:XX000|57014|server closed|could not connect).*(?:\n.*)?)/mg;
@@ -56,7 +56,7 @@ sub survives
 		# the statement, by psql's line number
 		diag((split /\n/, $sql)[ $1 - 1 ]) if $bad[0] =~ /^psql:<stdin>:(\d+)/;
 	}
-	ok(!@bad, $name);
+	ok(!@bad && $out =~ /^alive\n\z/m, $name);
 	return;
 }
 
@@ -95,6 +95,8 @@ my %values = (
 sub argument
 {
 	my ($type) = @_;
+	# now and then a value of another type
+	$type = one_of(sort keys %values) if rand() < 0.1;
 	(my $plain = $type) =~ s/^(?:public|pg_catalog)\.//;
 	my $known = $values{$plain};
 	my $pseudo = $plain =~ /^any|^"any"|^cstring/;
@@ -136,9 +138,11 @@ foreach my $function (@functions)
 }
 
 # Text and binary forms with changed bytes.
-my %samples = map { my $query = "SELECT encode(${_}_send(value), 'hex'), value::text FROM"; ($_ => $query) } 'bithash', 'sketcher';
-$samples{bithash} .= q{ (SELECT code_of(i) AS value FROM generate_series(1, 3) i UNION ALL SELECT '1') s};
-$samples{sketcher} .= q{ (SELECT model AS value FROM models) s};
+my %samples = (
+	bithash => q{SELECT encode(bithash_send(value), 'hex'), value FROM (SELECT code_of(i) AS value FROM generate_series(1, 3) i UNION ALL SELECT '1') s},
+	sketcher => q{SELECT encode(sketcher_send(model), 'hex'), model FROM models},
+	# it has no binary form
+	hamming_ball => q{SELECT '', hamming_ball(code_of(i), i - 2) FROM generate_series(1, 4) i UNION ALL SELECT '', hamming_ball('x1', 2147483647)});
 sub change
 {
 	my ($value) = @_;
@@ -164,6 +168,7 @@ foreach my $type (sort keys %samples)
 		$changed =~ s/'/''/g;
 		$changed =~ s/[\r\n;]//g;
 		push @text, "SELECT '$changed'::$type";
+		next if $hex eq '';
 		my $bytes = change(pack('H*', $hex));
 		open my $file, '>:raw', "$directory/$type.$i" or die;
 		# signature, flags, no header extension; one row of one field; the end
@@ -172,7 +177,97 @@ foreach my $type (sort keys %samples)
 		push @binary, "COPY received_$type FROM '$directory/$type.$i' (FORMAT binary)";
 	}
 	survives("$type: text", @text);
+	next if $type eq 'hamming_ball';
 	survives("$type: binary", "CREATE TABLE received_$type (value $type)", @binary, "SELECT value::text FROM received_$type");
+}
+
+# Stored models with changed bytes, some with a checksum that is right again; of rows, and of model tables.
+sub checksum
+{
+	my ($bytes) = @_;
+	my $crc = 0xffffffff;
+	foreach my $byte (unpack('C*', $bytes))
+	{
+		$crc ^= $byte;
+		$crc = $crc & 1 ? ($crc >> 1) ^ 0x82f63b78 : $crc >> 1 for 1 .. 8;
+	}
+	return $crc ^ 0xffffffff;
+}
+
+# Replaces a value in the files of its table: it is in the row, or in the chunks of its TOAST table.
+sub replace_stored
+{
+	my ($files, $old, $new) = @_;
+	my $chunk = index($files->{heap}, $old) >= 0 ? length $old : 1996;
+	my $file = $chunk == length $old ? 'heap' : 'toast';
+	for (my $i = 0; $i < length $old; $i += $chunk)
+	{
+		my $place = index($files->{$file}, substr($old, $i, $chunk));
+		die "a stored model was not found" if $place < 0;
+		substr($files->{$file}, $place, length substr($old, $i, $chunk)) = substr($new, $i, $chunk);
+	}
+	return;
+}
+
+my @kinds = map { "seed => $_, " . one_of(q{tracker => 'opast'}, q{rotation => 'unifdiag'}, q{tracker => 'osh', rotation => 'isohash'}, q{tracker => 'lsh', rotation => 'none'}, q{tracker => 'hadamard', rotation => 'none'}, q{"normalize" => true}) } 1 .. 12 * $times;
+$node->safe_psql('postgres', 'CREATE TABLE stored (id int, model sketcher)');
+foreach my $i (1 .. @kinds)
+{
+	# each of other rows, so that no two have the same bytes
+	$node->safe_psql('postgres', "INSERT INTO stored SELECT $i, sketcher_learn(sketcher_new(16, 8, $kinds[$i - 1]), vector_of(i * 7 + $i)) FROM generate_series(1, @{[ one_of(5, 40, 300) ]}) i");
+}
+my @attached = map { "attached_$_" } 1 .. 4;
+foreach my $i (1 .. @attached)
+{
+	my $name = $attached[ $i - 1 ];
+	$node->safe_psql('postgres', "CREATE TABLE $name (id int, v real[]); INSERT INTO $name SELECT i, vector_of(i * 5 + $i) FROM generate_series(1, 100) i;
+		SELECT sketcher_attach('$name', 'v', 'code', 8, auto_refresh => NULL); INSERT INTO $name SELECT i, vector_of(i * 3 + $i) FROM generate_series(1, 50) i;
+		CALL sketcher_refresh('$name', 'code', min_drift => 1)");
+}
+my @values = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres',
+	"SELECT 'stored', encode(sketcher_send(model), 'hex') FROM stored UNION ALL " . join ' UNION ALL ', map { "SELECT '${_}_code_model', encode(sketcher_send(" . one_of('published', 'learning') . "), 'hex') FROM ${_}_code_model" } @attached);
+my %files;
+foreach my $table ('stored', map { "${_}_code_model" } @attached)
+{
+	# no remains of earlier values
+	$node->safe_psql('postgres', "VACUUM FULL $table");
+	@{ $files{$table}{path} }{qw(heap toast)} = map { $node->data_dir . "/$_" } split /\|/, $node->safe_psql('postgres', "SELECT pg_relation_filepath(oid), pg_relation_filepath(reltoastrelid) FROM pg_class WHERE oid = '$table'::regclass");
+}
+$node->stop;
+foreach my $table (values %files)
+{
+	$table->{$_} = slurp_file($table->{path}{$_}) foreach 'heap', 'toast';
+}
+foreach my $value (@values)
+{
+	my ($table, $hex) = @$value;
+	my $old = pack('H*', $hex);
+	my $new = $old;
+	substr($new, one_of(int rand 88, int rand length $new), 1) = chr int rand 256 foreach 1 .. 1 + int rand 3;
+	substr($new, 8, 4) = pack('N', checksum(substr($new, 0, 8) . substr($new, 12))) if rand() < 0.7;
+	replace_stored($files{$table}, $old, $new);
+}
+foreach my $table (values %files)
+{
+	foreach my $kind ('heap', 'toast')
+	{
+		open my $file, '>:raw', $table->{path}{$kind} or die;
+		print $file $table->{$kind};
+		close $file;
+	}
+}
+$node->start;
+foreach my $id (1 .. @kinds)
+{
+	my $model = "(SELECT model FROM stored WHERE id = $id)";
+	survives("stored model $id", (map { "SELECT $_" } "sketcher_hash($model, '{$vector}')", (map { "sketcher_$_($model)" } qw(info mean basis rotation covariance send learn_final)), "$model\::text",
+		"sketcher_drift($model, (SELECT model FROM models WHERE id = 1))", "sketcher_add($model, '{$vector}'::real[])", "sketcher_merge($model, (SELECT model FROM models WHERE id = 1))", "sketcher_merge((SELECT model FROM models WHERE id = 1), $model)"),
+		"SELECT sketcher_learn($model, v), sketcher_merge($model) FROM items", "SELECT sketcher_stream($model, v) OVER (ORDER BY id) FROM items LIMIT 10");
+}
+foreach my $name (@attached)
+{
+	survives("model table of $name", "SELECT sketcher_hash('${name}_code_model', '{$vector}')", "SELECT sketcher_drift(published, learning) FROM ${name}_code_model", "INSERT INTO $name VALUES (0, '{$vector}')",
+		"UPDATE $name SET v = '{$vector}' WHERE id < 10", "CALL sketcher_refresh('$name', 'code')", "SELECT sketcher_recall('$name', 'v', 'code')", "SELECT sketcher_detach('$name', 'code')");
 }
 
 # Pages with changed bytes: many tables at once, since the server has to be stopped for it.
