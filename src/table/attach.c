@@ -63,8 +63,7 @@ check_columns(Attach *attach, Relation target)
 		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				errmsg("column \"%s\" of table \"%s\" is generated", attach->vector_name, table),
 				errdetail("Its value is not known yet when the trigger makes the code."),
-				errhint("Make the code a generated column, too, with sketcher_hash, or fill the "
-						"vector column by a BEFORE trigger."));
+				errhint("Use an ordinary vector column, filled by a BEFORE trigger."));
 	vector_column_init(&reader, target, vector);
 	attach->has_code = code != InvalidAttrNumber;
 	if (!attach->has_code)
@@ -81,13 +80,16 @@ check_columns(Attach *attach, Relation target)
 static Attach
 read_arguments(FunctionCallInfo fcinfo)
 {
-	Attach attach = {0};
+	static const char *const names[] = {"target",	  "vector_column", "code_column", "bits",
+										"tracker",	  "rotation",	   "stable",	  "center",
+										"forgetting", "seed",		   "normalize",	  "backfill"};
+	Attach					 attach = {0};
 
-	for (int i = 0; i < PG_NARGS() - 2; i++)
+	for (size_t i = 0; i < lengthof(names); i++)
 	{
 		if (PG_ARGISNULL(i))
 			ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					errmsg("argument %d of sketcher_attach is null", i + 1));
+					errmsg("%s cannot be null", names[i]));
 	}
 	attach.target = PG_GETARG_OID(0);
 	attach.vector_name = NameStr(*PG_GETARG_NAME(1));
@@ -186,9 +188,10 @@ backfill(const Attach *attach, const CodeColumn *column)
 	learning = learn_rows(&row, column);
 	if (learning.skipped > 0)
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
-				errmsg("some rows of column \"%s\" are no vectors of the same kind: " INT64_FORMAT
-					   " of " INT64_FORMAT,
-					   attach->vector_name, learning.skipped, learning.skipped + learning.learnt),
+				errmsg(INT64_FORMAT " of " INT64_FORMAT " rows of column \"%s\" cannot be learnt",
+					   learning.skipped, learning.skipped + learning.learnt, attach->vector_name),
+				errdetail(
+					"Vectors need finite numbers, and all of them the same number of dimensions."),
 				errhint("Change these rows, or attach with backfill => false: a refresh leaves "
 						"them without codes."));
 	if (learning.learnt >= attach->config.bits)

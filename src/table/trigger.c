@@ -54,7 +54,7 @@ check_consent(const TriggerData *data, Oid model)
 		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				errmsg("trigger \"%s\" may not read model table \"%s\"", data->tg_trigger->tgname,
 					   get_rel_name(model)),
-				errdetail("The owner of table \"%s\" has not the privilege to.",
+				errdetail("The owner of table \"%s\" lacks the SELECT privilege on it.",
 						  RelationGetRelationName(relation)));
 }
 
