@@ -1,4 +1,4 @@
-/* unifdiag 1.0: binary codes learnt from vectors, and exact search among them */
+/* unifdiag 1.0: nearest-neighbour search for vectors and binary codes */
 
 -- complain if the script is sourced in psql, rather than through CREATE EXTENSION
 \echo Use "CREATE EXTENSION unifdiag" to load this file. \quit
@@ -195,10 +195,10 @@ COMMENT ON OPERATOR || (bithash, bithash) IS 'the bits of one code, then those o
 
 CREATE FUNCTION "substring"(bithash, integer, integer) RETURNS bithash
 	AS 'MODULE_PATHNAME', 'bithash_substring' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION "substring"(bithash, integer, integer) IS 'so many bits of the code, from one counted from 1';
+COMMENT ON FUNCTION "substring"(bithash, integer, integer) IS 'part of the code: where it begins, counted from 1, and its number of bits';
 CREATE FUNCTION "substring"(bithash, integer) RETURNS bithash
 	AS 'MODULE_PATHNAME', 'bithash_substring_from' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION "substring"(bithash, integer) IS 'the bits of the code from one counted from 1';
+COMMENT ON FUNCTION "substring"(bithash, integer) IS 'rest of the code, from where it begins, counted from 1';
 CREATE FUNCTION set_bit(bithash, integer, integer) RETURNS bithash
 	AS 'MODULE_PATHNAME', 'bithash_set_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION set_bit(bithash, integer, integer) IS 'the code with a bit, counted from 0 at the left, set to 0 or 1';
@@ -436,7 +436,7 @@ CREATE FUNCTION hamming_clusters(index regclass, radius integer, OUT member tid,
 	RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION hamming_clusters(regclass, integer)
-	IS 'rows that are connected by pairs of codes that differ in at most radius bits; a cluster is called after its first row';
+	IS 'groups of rows: two rows are in one group if a chain of pairs whose codes differ in at most radius bits leads from one to the other; the first row names the group';
 CREATE FUNCTION hamming_nearest(index regclass, queries bithash[], k integer, OUT query integer, OUT neighbour tid, OUT distance integer)
 	RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;

@@ -5,7 +5,7 @@
  * New are row versions that the snapshot of the last learning does not see, by their raw
  * xmin: rows of COPY FREEZE are frozen at birth.  A refresh writes new versions itself, in
  * transactions that it notes.  A wrong guess, after a wraparound of transaction numbers or
- * a restored dump, teaches a row twice, which no code shows.
+ * a restored dump, teaches a row twice, which hardly a code shows.
  */
 #include "postgres.h"
 

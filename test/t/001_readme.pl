@@ -1,10 +1,11 @@
 # Every SQL block of README.md and of the pages in doc runs, in order, in a fresh database for each page; where a
 # text block follows a SQL block, it is what psql prints.  A Python or JavaScript block, which begins with the name
 # of its driver, returns five rows, where the driver is installed.  Every "make" of a shell block is one that
-# the Makefile has.
+# the Makefile has.  Links lead somewhere, here and where the pages are installed.
 use strict;
 use warnings;
 
+use File::Basename qw(dirname);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -130,6 +131,25 @@ sub check_targets
 	}
 }
 
+# packagers may leave documents out
+chomp(my $installed = `pg_config --docdir`);
+$installed .= '/extension/unifdiag';
+sub check_links
+{
+	my ($file, $page) = @_;
+	my $folder = dirname($file);
+	while ($page =~ /\]\((?!#|https?:)([^)#]+)/g)
+	{
+		my $target = "$folder/$1";
+		ok(-e $target, "$file: $1 is there");
+	  SKIP:
+		{
+			skip 'documents are not installed', 1 unless -e "$installed/$file";
+			ok(-e "$installed/$target", "$file: $1 is there where it is installed");
+		}
+	}
+}
+
 my $blocks = 0;
 foreach my $file ('README.md', glob('doc/*.md'))
 {
@@ -140,6 +160,7 @@ foreach my $file ('README.md', glob('doc/*.md'))
 	$blocks += check_statements($file, $page, $database);
 	check_programs($file, $page, $database);
 	check_targets($file, $page);
+	check_links($file, $page);
 }
 cmp_ok($blocks, '>', 10, 'the pages have SQL blocks');
 

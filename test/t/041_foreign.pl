@@ -42,6 +42,13 @@ foreach my $search (@Items::searches)
 		"$kind: the answer is right");
 	ok($remote->poll_query_until('postgres', "SELECT idx_scan > 0 FROM pg_stat_user_indexes WHERE indexrelname = 'items_$kind'"), "$kind: its index was used there");
 }
+# by costs that the remote server tells, a small limit goes there, too
+$local->safe_psql('postgres', "ALTER SERVER remote OPTIONS (ADD use_remote_estimate 'true')");
+foreach my $search (@Items::searches)
+{
+	like($local->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS off) SELECT id FROM items ORDER BY $search->{order} LIMIT 5"), qr/Remote SQL: SELECT .* ORDER BY .* LIMIT 5/, "$search->{kind}: a limit goes there, too");
+}
+$local->safe_psql('postgres', 'ALTER SERVER remote OPTIONS (DROP use_remote_estimate)');
 my $within = q{FROM items WHERE hamming_within(code, code_of(7), 28)};
 like($local->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS off) SELECT id $within"), qr/Remote SQL: .* WHERE .*hamming_within/, 'hamming_within goes there');
 is($local->safe_psql('postgres', "SELECT count(*), min(id) $within"), $remote->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*), min(id) $within"),
