@@ -77,7 +77,8 @@ def search(report):
     run(f"SELECT sketcher_attach('images', 'pixels', 'code', {CODE_BITS})", log)
     run("CREATE INDEX images_code ON images USING hamming (code)", log)
     run("CREATE INDEX images_pixels ON images USING sketch (pixels)", log)
-    psql("VACUUM ANALYZE images")
+    with Progress("VACUUM ANALYZE"):
+        psql("VACUUM ANALYZE images")
     by_vector = "SELECT id FROM images ORDER BY pixels <-> $1 LIMIT 10"
     by_code = "SELECT id FROM images ORDER BY code <~> (SELECT sketcher_hash('images_code_model', $1)) LIMIT 10"
     print()
@@ -88,7 +89,8 @@ def search(report):
                                       ("hamming index, codes alone", by_code, "")]:
         found[title], took = search_all(title, statement, QUERIES, *([setting] if setting else []))
         kinds.append((title, statement, setting, took))
-    truth = fashion.true_neighbours(found["sketch index"], 10, PICTURES)
+    with Progress("true neighbours"):
+        truth = fashion.true_neighbours(found["sketch index"], 10, PICTURES)
     sizes = {"exact scan": "pg_total_relation_size('images')", "sketch index": "pg_relation_size('images_pixels')",
              "sketch index, recall 0.9": "pg_relation_size('images_pixels')", "hamming index, codes alone": "pg_relation_size('images_code')"}
     lines = []
@@ -148,7 +150,8 @@ def stream(report, labels, pixels):
         near = fashion.nearest_rows(pixels[order[:rows]].astype(np.float32), queries, 10)
         return [code_recall(codes(f"SELECT string_agg({column}::bytea, '' ORDER BY id) FROM stream", rows), queries, near) for column in columns]
 
-    insert(0)
+    with Progress(f"rows 1 to {PIECE}"):
+        insert(0)
     run(f"SELECT sketcher_attach('stream', 'pixels', 'code', {STREAM_BITS}, auto_refresh => NULL)", log)
     psql("CREATE TABLE first AS SELECT published AS model FROM stream_code_model")
     for piece in range(PIECES):
@@ -160,10 +163,12 @@ def stream(report, labels, pixels):
         if piece == PIECES // 2:
             print("\nThe rows are of another kind now.")
             drift = run("SELECT round(sketcher_drift(published, learning)::numeric, 3) AS drift FROM stream_code_model", log)
-            before, = measure(piece, "code")
+            with Progress("recall"):
+                before, = measure(piece, "code")
             run("CALL sketcher_refresh('stream', 'code', min_drift => 0.05)", log)
         elif piece > 0:
-            psql("CALL sketcher_refresh('stream', 'code', min_drift => 0.05)")
+            with Progress("refresh"):
+                psql("CALL sketcher_refresh('stream', 'code', min_drift => 0.05)")
         with Progress(f"recall after {(piece + 1) * PIECE} rows"):
             for line, share in zip(lines.values(), measure(piece, "sketcher_hash((SELECT model FROM first), pixels)", "code")):
                 line.append(((piece + 1) * PIECE, share))
@@ -178,7 +183,8 @@ def stream(report, labels, pixels):
 
 def main():
     output = os.environ["OUTPUT"]
-    pixels, labels = fashion.images(), fashion.labels()
+    with Progress("reading the pictures"):
+        pixels, labels = fashion.images(), fashion.labels()
     report = page.Page(output)
     log = report.section("Data", f"{PICTURES} pictures of clothes, each a vector of 784 numbers: Fashion-MNIST's training set. {QUERIES} pictures of its test set are the queries.")
     print("== Load")
