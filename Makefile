@@ -144,6 +144,7 @@ REGRESS = \
 	bithash_order \
 	distance \
 	selectivity \
+	hash_plan \
 	vector_argument \
 	vector_distance \
 	hamming \

@@ -224,7 +224,7 @@ COMMENT ON AGGREGATE max(bithash) IS 'last code in the order of the text forms';
 -- Distance
 --
 
-CREATE FUNCTION hamming_distance(bithash, bithash) RETURNS integer
+CREATE FUNCTION hamming_distance(a bithash, b bithash) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION hamming_distance(bithash, bithash) IS 'number of bits in which two codes differ';
 
@@ -523,6 +523,9 @@ COMMENT ON FUNCTION sketcher_new(integer, integer, text, text, boolean, boolean,
 -- is the beginning.  SSPACE is a model of 64 bits for 960 dimensions, so that the planner does
 -- not keep thousands of groups in memory.
 --
+-- They are declared for each type of array, not for "any": what moves partial states between servers
+-- (Citus) checks the types of arguments, and calls support functions without their expressions.
+--
 
 CREATE FUNCTION sketcher_combine(sketcher, sketcher) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -545,10 +548,6 @@ CREATE AGGREGATE sketcher_learn(model sketcher, v real[]) (
 	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE sketcher_learn(sketcher, real[]) IS 'the given model, taught the rows as well';
-
-CREATE FUNCTION sketcher_add(model sketcher, v real[]) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION sketcher_add(sketcher, real[]) IS 'the given model, taught one row more';
 
 CREATE FUNCTION sketcher_stream_trans(sketcher, real[], integer) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -581,10 +580,6 @@ CREATE AGGREGATE sketcher_learn(model sketcher, v double precision[]) (
 );
 COMMENT ON AGGREGATE sketcher_learn(sketcher, double precision[]) IS 'the given model, taught the rows as well';
 
-CREATE FUNCTION sketcher_add(model sketcher, v double precision[]) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION sketcher_add(sketcher, double precision[]) IS 'the given model, taught one row more';
-
 CREATE FUNCTION sketcher_stream_trans(sketcher, double precision[], integer) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE AGGREGATE sketcher_stream(v double precision[], bits integer) (
@@ -601,6 +596,111 @@ CREATE AGGREGATE sketcher_stream(model sketcher, v double precision[]) (
 COMMENT ON AGGREGATE sketcher_stream(sketcher, double precision[])
 	IS 'in a window: the code of the current row by the given model, taught the rows before it';
 
+CREATE FUNCTION sketcher_agg_trans(sketcher, numeric[], integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_agg(v numeric[], bits integer) (
+	SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_agg(numeric[], integer) IS 'model learnt from the rows';
+
+CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, numeric[]) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_learn(model sketcher, v numeric[]) (
+	SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
+	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_learn(sketcher, numeric[]) IS 'the given model, taught the rows as well';
+
+CREATE FUNCTION sketcher_stream_trans(sketcher, numeric[], integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_stream(v numeric[], bits integer) (
+	SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_stream(numeric[], integer)
+	IS 'in a window: the code of the current row by the model of the rows before it';
+
+CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, numeric[]) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_stream(model sketcher, v numeric[]) (
+	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_stream(sketcher, numeric[])
+	IS 'in a window: the code of the current row by the given model, taught the rows before it';
+
+CREATE FUNCTION sketcher_agg_trans(sketcher, integer[], integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_agg(v integer[], bits integer) (
+	SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_agg(integer[], integer) IS 'model learnt from the rows';
+
+CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, integer[]) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_learn(model sketcher, v integer[]) (
+	SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
+	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_learn(sketcher, integer[]) IS 'the given model, taught the rows as well';
+
+CREATE FUNCTION sketcher_stream_trans(sketcher, integer[], integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_stream(v integer[], bits integer) (
+	SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_stream(integer[], integer)
+	IS 'in a window: the code of the current row by the model of the rows before it';
+
+CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, integer[]) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_stream(model sketcher, v integer[]) (
+	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_stream(sketcher, integer[])
+	IS 'in a window: the code of the current row by the given model, taught the rows before it';
+
+-- literals and parameters without a type resolve to text, which is written as {1,2} or [1,2]
+CREATE FUNCTION sketcher_agg_trans(sketcher, text, integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_agg(v text, bits integer) (
+	SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_agg(text, integer) IS 'model learnt from the rows';
+
+CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, text) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_learn(model sketcher, v text) (
+	SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
+	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_learn(sketcher, text) IS 'the given model, taught the rows as well';
+
+CREATE FUNCTION sketcher_stream_trans(sketcher, text, integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_stream(v text, bits integer) (
+	SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_stream(text, integer)
+	IS 'in a window: the code of the current row by the model of the rows before it';
+
+CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, text) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE sketcher_stream(model sketcher, v text) (
+	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE sketcher_stream(sketcher, text)
+	IS 'in a window: the code of the current row by the given model, taught the rows before it';
+
+-- literals and parameters without a type resolve to text; of other types the planner makes real[]
+CREATE FUNCTION vector_argument_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION sketcher_add(model sketcher, v "any") RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT vector_argument_support;
+COMMENT ON FUNCTION sketcher_add(sketcher, "any") IS 'the given model, taught one row more';
+CREATE FUNCTION sketcher_add(model sketcher, v text) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION sketcher_add(sketcher, text) IS 'the given model, taught one row more, written as {1,2} or [1,2]';
+
 CREATE FUNCTION sketcher_merge(a sketcher, b sketcher) RETURNS sketcher
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION sketcher_merge(sketcher, sketcher) IS 'one model of the rows of both';
@@ -615,9 +715,6 @@ COMMENT ON AGGREGATE sketcher_merge(sketcher) IS 'one model of the rows of all';
 -- Using a model
 --
 
--- literals and parameters without a type resolve to text; of other types the planner makes real[]
-CREATE FUNCTION vector_argument_support(internal) RETURNS internal
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION sketcher_hash(model sketcher, v "any") RETURNS bithash
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
 	SUPPORT vector_argument_support;

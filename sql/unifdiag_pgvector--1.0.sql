@@ -1,4 +1,4 @@
-/* unifdiag_pgvector 1.0: the indexes of unifdiag, for the types and operators of pgvector */
+/* unifdiag_pgvector 1.0: the indexes and aggregates of unifdiag, for the types and operators of pgvector */
 
 -- complain if the script is sourced in psql, rather than through CREATE EXTENSION
 \echo Use "CREATE EXTENSION unifdiag_pgvector" to load this file. \quit
@@ -58,3 +58,76 @@ CREATE OPERATOR CLASS @extschema@.halfvec_ip_ops
 		OPERATOR 3 <#> (halfvec, halfvec) FOR ORDER BY float_ops,
 		FUNCTION 1 halfvec_to_float4(halfvec, integer, boolean);
 COMMENT ON OPERATOR CLASS @extschema@.halfvec_ip_ops USING sketch IS 'nearest by negative inner product';
+
+--
+-- Learning
+--
+-- Of vector the parser makes real[] by itself, but also halfvec: so there has to be one for each.
+-- What they are made of is unifdiag's, whose schema comes first from here on.
+--
+
+SELECT pg_catalog.set_config('search_path', pg_catalog.format('%s, %s, pg_temp', u.extnamespace::pg_catalog.regnamespace, v.extnamespace::pg_catalog.regnamespace), true)
+FROM pg_catalog.pg_extension AS v, pg_catalog.pg_extension AS u
+WHERE v.extname OPERATOR(pg_catalog.=) 'vector' AND u.extname OPERATOR(pg_catalog.=) 'unifdiag';
+
+CREATE FUNCTION @extschema@.sketcher_agg_trans(sketcher, vector, integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.sketcher_agg(v vector, bits integer) (
+	SFUNC = @extschema@.sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE @extschema@.sketcher_agg(vector, integer) IS 'model learnt from the rows';
+
+CREATE FUNCTION @extschema@.sketcher_learn_trans(sketcher, sketcher, vector) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.sketcher_learn(model sketcher, v vector) (
+	SFUNC = @extschema@.sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
+	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE @extschema@.sketcher_learn(sketcher, vector) IS 'the given model, taught the rows as well';
+
+CREATE FUNCTION @extschema@.sketcher_stream_trans(sketcher, vector, integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.sketcher_stream(v vector, bits integer) (
+	SFUNC = @extschema@.sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE @extschema@.sketcher_stream(vector, integer)
+	IS 'in a window: the code of the current row by the model of the rows before it';
+
+CREATE FUNCTION @extschema@.sketcher_stream_model_trans(sketcher, sketcher, vector) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.sketcher_stream(model sketcher, v vector) (
+	SFUNC = @extschema@.sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE @extschema@.sketcher_stream(sketcher, vector)
+	IS 'in a window: the code of the current row by the given model, taught the rows before it';
+
+CREATE FUNCTION @extschema@.sketcher_agg_trans(sketcher, halfvec, integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.sketcher_agg(v halfvec, bits integer) (
+	SFUNC = @extschema@.sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE @extschema@.sketcher_agg(halfvec, integer) IS 'model learnt from the rows';
+
+CREATE FUNCTION @extschema@.sketcher_learn_trans(sketcher, sketcher, halfvec) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.sketcher_learn(model sketcher, v halfvec) (
+	SFUNC = @extschema@.sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
+	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE @extschema@.sketcher_learn(sketcher, halfvec) IS 'the given model, taught the rows as well';
+
+CREATE FUNCTION @extschema@.sketcher_stream_trans(sketcher, halfvec, integer) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.sketcher_stream(v halfvec, bits integer) (
+	SFUNC = @extschema@.sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE @extschema@.sketcher_stream(halfvec, integer)
+	IS 'in a window: the code of the current row by the model of the rows before it';
+
+CREATE FUNCTION @extschema@.sketcher_stream_model_trans(sketcher, sketcher, halfvec) RETURNS sketcher
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.sketcher_stream(model sketcher, v halfvec) (
+	SFUNC = @extschema@.sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE @extschema@.sketcher_stream(sketcher, halfvec)
+	IS 'in a window: the code of the current row by the given model, taught the rows before it';

@@ -60,19 +60,114 @@ DO $$ DECLARE v numeric[] := ARRAY[1,2,3,4,5,6,7,8]; BEGIN
 		RAISE 'not the same';
 	END IF;
 END $$;
+-- constants and variables, which are known when the statement is planned
+SELECT model FROM models \gset
+SELECT sketcher_hash(:'model'::sketcher, ARRAY[1,2,3,4,5,6,7,8]) = sketcher_hash(:'model'::sketcher, '[1,2,3,4,5,6,7,8]') AS int,
+	sketcher_hash(:'model'::sketcher, ARRAY[1,2,3,4,5,6,7,8.0]) = sketcher_hash(:'model'::sketcher, '[1,2,3,4,5,6,7,8]') AS numeric,
+	sketcher_hash(:'model'::sketcher, '{1,2,3,4,5,6,7,8}'::embedding) = sketcher_hash(:'model'::sketcher, '[1,2,3,4,5,6,7,8]') AS domain;
+DO $$ DECLARE
+	model sketcher := (SELECT model FROM models);
+	code bithash := sketcher_hash(model, '[1,2,3,4,5,6,7,8]');
+	numbers numeric[] := ARRAY[1,2,3,4,5,6,7,8];
+	ints int[] := numbers;
+	written text := '[1,2,3,4,5,6,7,8]';
+	made bithash;
+BEGIN
+	FOR i IN 1..10 LOOP
+		SELECT sketcher_hash(model, numbers) INTO made;
+		ASSERT made = code;
+		SELECT sketcher_hash(model, ints) INTO made;
+		ASSERT made = code;
+		SELECT sketcher_hash(model, written) INTO made;
+		ASSERT made = code;
+		made := sketcher_hash(model, ints);
+		ASSERT made = code;
+	END LOOP;
+END $$;
+-- a cast runs with the caller's rights
+CREATE TYPE pair AS (a real, b real);
+CREATE FUNCTION pair_vector_of(pair) RETURNS real[] LANGUAGE sql IMMUTABLE AS 'SELECT ARRAY[$1.a, $1.b, 3, 4, 5, 6, 7, 8]';
+CREATE CAST (pair AS real[]) WITH FUNCTION pair_vector_of(pair);
+SELECT sketcher_hash(:'model'::sketcher, ROW(1, 2)::pair) = sketcher_hash(:'model'::sketcher, '[1,2,3,4,5,6,7,8]') AS pair;
+REVOKE EXECUTE ON FUNCTION pair_vector_of FROM public;
+CREATE ROLE regress_vectors_user;
+SET ROLE regress_vectors_user;
+SELECT sketcher_hash(:'model'::sketcher, ROW(1, 2)::pair);
+RESET ROLE;
+DROP ROLE regress_vectors_user;
+CREATE OR REPLACE FUNCTION pair_vector_of(pair) RETURNS real[] LANGUAGE sql IMMUTABLE AS 'SELECT NULL::real[]';
+SELECT sketcher_hash(:'model'::sketcher, ROW(1, 2)::pair);
+DROP TYPE pair CASCADE;
 CREATE FUNCTION model() RETURNS sketcher LANGUAGE sql IMMUTABLE AS 'SELECT model FROM public.models';
 CREATE TABLE made (n int[], code bithash GENERATED ALWAYS AS (sketcher_hash(model(), n)) STORED);
 CREATE INDEX ON made USING hamming (sketcher_hash(model(), n));
 INSERT INTO made SELECT v::int[] FROM vectors;
 SELECT count(*) FILTER (WHERE made.code <> vectors.code) AS wrong FROM made JOIN vectors ON made.n = vectors.v::int[];
 
+-- learning, from each type in aggregates and windows; the same model from all
+SELECT sketcher_agg(v, 4 ORDER BY id)::text AS learnt, sketcher_learn(sketcher_new(8, 4, seed => 3), v ORDER BY id)::text AS taught FROM vectors \gset
+SELECT sketcher_agg(v::double precision[], 4 ORDER BY id)::text = :'learnt' AS double_precision,
+	sketcher_agg(v::numeric[], 4 ORDER BY id)::text = :'learnt' AS numeric,
+	sketcher_agg(v::int[], 4 ORDER BY id)::text = :'learnt' AS int,
+	sketcher_agg(v::embedding, 4 ORDER BY id)::text = :'learnt' AS domain,
+	sketcher_agg(v::text, 4 ORDER BY id)::text = :'learnt' AS text,
+	sketcher_agg(translate(v::text, '{}', '[]'), 4 ORDER BY id)::text = :'learnt' AS brackets
+FROM vectors;
+SELECT sketcher_learn(m, v::double precision[] ORDER BY id)::text = :'taught' AS double_precision,
+	sketcher_learn(m, v::numeric[] ORDER BY id)::text = :'taught' AS numeric,
+	sketcher_learn(m, v::int[] ORDER BY id)::text = :'taught' AS int,
+	sketcher_learn(m, v::text ORDER BY id)::text = :'taught' AS text
+FROM vectors, sketcher_new(8, 4, seed => 3) AS m;
+SELECT count(code), count(*) FILTER (WHERE code IS DISTINCT FROM a OR code IS DISTINCT FROM b OR code IS DISTINCT FROM c OR code IS DISTINCT FROM d) AS wrong,
+	count(*) FILTER (WHERE e IS DISTINCT FROM f OR e IS DISTINCT FROM g OR e IS DISTINCT FROM h) AS wrong_by_model
+FROM (SELECT sketcher_stream(v, 4) OVER w AS code, sketcher_stream(v::double precision[], 4) OVER w AS a, sketcher_stream(v::numeric[], 4) OVER w AS b,
+		sketcher_stream(v::int[], 4) OVER w AS c, sketcher_stream(v::text, 4) OVER w AS d, sketcher_stream(model, v) OVER w AS e,
+		sketcher_stream(model, v::numeric[]) OVER w AS f, sketcher_stream(model, v::int[]) OVER w AS g, sketcher_stream(model, v::text) OVER w AS h
+	FROM vectors, models WINDOW w AS (ORDER BY id)) AS t;
+SELECT (sketcher_info(sketcher_agg('[1,2,3]', 2))).dims, (sketcher_info(sketcher_agg('{1,2,3}', 2))).rows, (sketcher_info(sketcher_agg(ARRAY[1,2,3], 2))).rows,
+	(sketcher_info(sketcher_agg(ARRAY[1,2.5,3], 2))).rows, sketcher_agg(NULL, 2) IS NULL AS nothing,
+	(sketcher_info(sketcher_learn(:'model'::sketcher, '[1,2,3,4,5,6,7,8]'))).rows AS taught;
+SELECT bool_and(sketcher_add(model, a)::text = sketcher_add(model, ARRAY[1,2,3,4,5,6,7,8]::real[])::text) AS double_precision,
+	bool_and(sketcher_add(model, ARRAY[1,2,3,4,5,6,7,8])::text = sketcher_add(model, ARRAY[1,2,3,4,5,6,7,8]::real[])::text) AS int,
+	bool_and(sketcher_add(model, ARRAY[1,2,3,4,5,6,7,8.0])::text = sketcher_add(model, ARRAY[1,2,3,4,5,6,7,8]::real[])::text) AS numeric,
+	bool_and(sketcher_add(model, '[1,2,3,4,5,6,7,8]')::text = sketcher_add(model, ARRAY[1,2,3,4,5,6,7,8]::real[])::text) AS literal,
+	bool_and((sketcher_info(sketcher_add(:'model'::sketcher, ARRAY[1,2,3,4,5,6,7,8]))).rows = 301) AS constants
+FROM models, (VALUES (ARRAY[1,2,3,4,5,6,7,8]::double precision[])) AS t (a);
+PREPARE learn AS SELECT (sketcher_info(sketcher_agg($1, 2))).rows, (sketcher_info(sketcher_add(:'model', $2))).rows;
+EXECUTE learn('[1,2,3]', '{1,2,3,4,5,6,7,8}');
+DEALLOCATE learn;
+-- in parallel
+CREATE TABLE typed AS SELECT v AS r, v::double precision[] AS d, v::numeric[] AS n, v::int[] AS i, v::text AS t FROM vectors;
+ANALYZE typed;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_leader_participation = off;
+EXPLAIN (COSTS off) SELECT sketcher_agg(n, 4), sketcher_learn(sketcher_new(8, 4), i) FROM typed;
+SELECT (sketcher_info(sketcher_agg(r, 4))).rows AS real, (sketcher_info(sketcher_agg(d, 4))).rows AS double_precision, (sketcher_info(sketcher_agg(n, 4))).rows AS numeric,
+	(sketcher_info(sketcher_agg(i, 4))).rows AS int, (sketcher_info(sketcher_agg(t, 4))).rows AS text FROM typed;
+SELECT (sketcher_info(sketcher_learn(:'model'::sketcher, r))).rows AS real, (sketcher_info(sketcher_learn(:'model'::sketcher, n))).rows AS numeric,
+	(sketcher_info(sketcher_learn(:'model'::sketcher, i))).rows AS int, (sketcher_info(sketcher_learn(:'model'::sketcher, t))).rows AS text FROM typed;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+RESET max_parallel_workers_per_gather;
+RESET parallel_leader_participation;
+DROP TABLE typed;
+
 -- what is no vector
+SELECT sketcher_agg(id, 4) FROM vectors;
+SELECT sketcher_agg(ARRAY[1,NULL], 2);
+SELECT sketcher_agg(ARRAY[1,1e100], 2);
+SELECT sketcher_add(:'model'::sketcher, 1);
 SELECT sketcher_hash(model, 1) FROM models;
 SELECT sketcher_hash(model, ARRAY['1']) FROM models;
 SELECT sketcher_hash(model, true) FROM models;
 -- the details are the server's, and not the same in all versions
 \set VERBOSITY terse
 SELECT sketcher_hash(model, '1,2') FROM models;
+SELECT sketcher_agg('1,2', 4);
 SELECT sketcher_hash(model, '[1,2') FROM models;
 SELECT sketcher_hash(model, '[1,x]') FROM models;
 SELECT sketcher_hash(model, '') FROM models;

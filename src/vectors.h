@@ -23,9 +23,16 @@ extern Vector vector_of(const float *values, int dims);
 extern Vector vector_normalized(Vector vector, float *values);
 extern void	  vector_check_dims(Vector vector, int model_dims);
 
-/* vector_argument.c: an argument of type "any" or text */
-extern Vector vector_argument(FunctionCallInfo fcinfo, int number);
+/* vector_argument.c: values of other types, by their cast to real[] */
+typedef struct VectorCast
+{
+	Oid					type;  /* of the values */
+	struct ExprState   *state; /* NULL if they need no cast */
+	struct ExprContext *context;
+} VectorCast;
 
-#define PG_GETARG_VECTOR(n) vector_read(PG_GETARG_ARRAYTYPE_P(n))
+extern bool		  vector_cast_init(VectorCast *cast, Oid type, int32 typmod, Oid collation);
+extern ArrayType *vector_cast_array(VectorCast *cast, Datum value);
+extern Vector	  vector_argument(FunctionCallInfo fcinfo, int number, VectorCast **cast);
 
 #endif /* UNIFDIAG_VECTORS_H */

@@ -15,15 +15,16 @@
 #include "../math/projector.h"
 #include "sketcher.h"
 
-/* plans that stay though nobody has them pinned */
+/* plans that stay though nobody has them pinned: so many, of so many bytes altogether */
 #define MOST_PLANS 8
+#define MOST_BYTES (32 * 1024 * 1024)
 
 /*
  * What identifies a model without reading it.
  *
  * An expanded object's identity is never used again, and its rows grow whenever it changes.  The
  * number of an out of line value comes from a counter of 2^32 that the server does not reset: it
- * outlasts a connection.  A stored header has the sums and the checksum of all the rest.
+ * outlasts a connection.  Of an in line value all bytes are compared.
  */
 typedef struct ModelKey
 {
@@ -31,7 +32,7 @@ typedef struct ModelKey
 	{
 		KEY_OBJECT,
 		KEY_TOAST,
-		KEY_HEADER
+		KEY_VALUE
 	} kind;
 	union
 	{
@@ -41,7 +42,7 @@ typedef struct ModelKey
 			int64  rows;
 		} object;
 		struct varatt_external toast;
-		char				   header[SKETCHER_HEADER_SIZE];
+		struct varlena		  *value;
 	} of;
 } ModelKey;
 
@@ -51,7 +52,7 @@ struct HashPlan
 	ModelKey	  key;
 	MemoryContext context;
 	int			  pins;
-	Model		 *model;
+	ModelConfig	  config;
 	Projector	 *projector;
 	float		 *signs;
 	float		 *normalized;
@@ -65,71 +66,124 @@ struct HashPin
 
 static dlist_head plans = DLIST_STATIC_INIT(plans);
 
-static void
-model_key(Datum datum, ModelKey *key)
+static ModelKey
+model_key(Datum datum)
 {
 	struct varlena *value = (struct varlena *) DatumGetPointer(datum);
 	Sketcher	   *sketcher = sketcher_object(datum);
+	ModelKey		key;
 
-	/* keys are compared byte by byte */
-	memset(key, 0, sizeof(*key));
 	if (sketcher != NULL)
 	{
-		key->kind = KEY_OBJECT;
-		key->of.object.identity = sketcher->identity;
-		key->of.object.rows = sketcher->model->rows;
+		key.kind = KEY_OBJECT;
+		key.of.object.identity = sketcher->identity;
+		key.of.object.rows = sketcher->model->rows;
 	}
 	else if (VARATT_IS_EXTERNAL_ONDISK(value))
 	{
-		key->kind = KEY_TOAST;
-		memcpy(&key->of.toast, VARDATA_EXTERNAL(value), sizeof(key->of.toast));
+		key.kind = KEY_TOAST;
+		memcpy(&key.of.toast, VARDATA_EXTERNAL(value), sizeof(key.of.toast));
 	}
 	else
 	{
-		struct varlena *front = PG_DETOAST_DATUM_SLICE(datum, 0, SKETCHER_HEADER_SIZE);
-
-		key->kind = KEY_HEADER;
-		memcpy(key->of.header, VARDATA_ANY(front),
-			   Min(VARSIZE_ANY_EXHDR(front), SKETCHER_HEADER_SIZE));
-		if (front != value)
-			pfree(front);
+		key.kind = KEY_VALUE;
+		key.of.value = VARATT_IS_EXTERNAL(value) ? PG_DETOAST_DATUM(datum) : value;
 	}
+	return key;
+}
+
+static bool
+same_key(const ModelKey *a, const ModelKey *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	switch (a->kind)
+	{
+		case KEY_OBJECT:
+			return a->of.object.identity == b->of.object.identity &&
+				   a->of.object.rows == b->of.object.rows;
+		case KEY_TOAST:
+			return memcmp(&a->of.toast, &b->of.toast, sizeof(a->of.toast)) == 0;
+		default:
+			return VARSIZE_ANY(a->of.value) == VARSIZE_ANY(b->of.value) &&
+				   memcmp(a->of.value, b->of.value, VARSIZE_ANY(a->of.value)) == 0;
+	}
+}
+
+/* The key, with a copy of what it points to in the current memory context. */
+static ModelKey
+copy_key(const ModelKey *key)
+{
+	ModelKey copy = *key;
+
+	if (key->kind == KEY_VALUE)
+		copy.of.value =
+			memcpy(palloc(VARSIZE_ANY(key->of.value)), key->of.value, VARSIZE_ANY(key->of.value));
+	return copy;
+}
+
+/*
+ * A projector that outlives its model.  Once it is made it reads no more than the mean, unless the
+ * tracker projects in its own way, and then the whole model is small.
+ */
+static Projector *
+make_projector(const Model *model)
+{
+	Projector *projector;
+	Model	  *kept;
+
+	if (model->config.tracker->project != NULL)
+		return projector_create(model_copy(model));
+	kept = palloc(sizeof(Model));
+	*kept = *model;
+	kept->mean = memcpy(palloc(sizeof(double) * model->config.dims), model->mean,
+						sizeof(double) * model->config.dims);
+	projector = projector_create(kept);
+	*kept = (Model) {.config = kept->config, .mean = kept->mean};
+	return projector;
 }
 
 /* A new plan, below the current context, so that an error frees it. */
 static HashPlan *
-make_plan(Datum datum)
+make_plan(Datum datum, const ModelKey *key)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "unifdiag hash plan",
 												  ALLOCSET_START_SMALL_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
-	HashPlan	 *plan = palloc0(sizeof(HashPlan));
-	Model		 *model = sketcher_model(datum);
+	MemoryContext reading =
+		AllocSetContextCreate(context, "unifdiag model to hash with", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(reading);
+	const Model	 *model = sketcher_model(datum);
+	HashPlan	 *plan;
 
 	sketcher_check_rows(model);
+	MemoryContextSwitchTo(context);
+	plan = palloc0(sizeof(HashPlan));
+	plan->key = copy_key(key);
 	plan->context = context;
-	/* an expanded object may be gone, or have learnt more, by the next call */
-	plan->model = sketcher_object(datum) != NULL ? model_copy(model) : model;
-	plan->projector = projector_create(plan->model);
+	plan->config = model->config;
+	plan->projector = make_projector(model);
 	plan->signs = palloc(sizeof(float) * model->config.bits);
 	plan->normalized = palloc(sizeof(float) * model->config.dims);
-	model_key(datum, &plan->key);
 	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(reading);
 	return plan;
 }
 
-/* Frees the least recently used plans, but for those that are pinned. */
+/* Frees the least recently used plans, but for those that are pinned, as is the newest. */
 static void
 free_old_plans(void)
 {
 	dlist_mutable_iter iter;
 	int				   count = 0;
+	Size			   bytes = 0;
 
 	dlist_foreach_modify(iter, &plans)
 	{
 		HashPlan *plan = dlist_container(HashPlan, node, iter.cur);
 
-		if (++count > MOST_PLANS && plan->pins == 0)
+		count++;
+		bytes += MemoryContextMemAllocated(plan->context, true);
+		if ((count > MOST_PLANS || bytes > MOST_BYTES) && plan->pins == 0)
 		{
 			dlist_delete(&plan->node);
 			MemoryContextDelete(plan->context);
@@ -147,13 +201,13 @@ find_plan(Datum datum, const ModelKey *key)
 	dlist_foreach(iter, &plans)
 	{
 		plan = dlist_container(HashPlan, node, iter.cur);
-		if (memcmp(&plan->key, key, sizeof(*key)) == 0)
+		if (same_key(&plan->key, key))
 		{
 			dlist_move_head(&plans, &plan->node);
 			return plan;
 		}
 	}
-	plan = make_plan(datum);
+	plan = make_plan(datum, key);
 	MemoryContextSetParent(plan->context, TopMemoryContext);
 	dlist_push_head(&plans, &plan->node);
 	return plan;
@@ -176,9 +230,8 @@ unpin(void *argument)
 HashPlan *
 hash_plan_pin(HashPin **pin, Datum datum, MemoryContext context)
 {
-	ModelKey key;
+	const ModelKey key = model_key(datum);
 
-	model_key(datum, &key);
 	if (*pin == NULL)
 	{
 		*pin = MemoryContextAllocZero(context, sizeof(HashPin));
@@ -186,7 +239,7 @@ hash_plan_pin(HashPin **pin, Datum datum, MemoryContext context)
 		(*pin)->at_reset.arg = *pin;
 		MemoryContextRegisterResetCallback(context, &(*pin)->at_reset);
 	}
-	if ((*pin)->plan == NULL || memcmp(&(*pin)->plan->key, &key, sizeof(key)) != 0)
+	if ((*pin)->plan == NULL || !same_key(&(*pin)->plan->key, &key))
 	{
 		unpin(*pin);
 		(*pin)->plan = find_plan(datum, &key);
@@ -200,24 +253,42 @@ hash_plan_pin(HashPin **pin, Datum datum, MemoryContext context)
 const ModelConfig *
 hash_plan_config(const HashPlan *plan)
 {
-	return &plan->model->config;
+	return &plan->config;
 }
 
 /* The code of a vector, in the current memory context. */
 BitHash *
 hash_plan_code(HashPlan *plan, Vector vector)
 {
-	vector = sketcher_vector(&plan->model->config, vector, &plan->normalized);
+	vector = sketcher_vector(&plan->config, vector, &plan->normalized);
 	projector_signs(plan->projector, vector.values, plan->signs);
-	return bithash_of_signs(plan->signs, plan->model->config.bits);
+	return bithash_of_signs(plan->signs, plan->config.bits);
+}
+
+/* What calls of a function keep for those that follow. */
+typedef struct HashCall
+{
+	HashPin	   *pin;
+	VectorCast *cast;
+} HashCall;
+
+/* The code of a function's second argument, which is a vector, by a model. */
+BitHash *
+hash_argument(FunctionCallInfo fcinfo, Datum model)
+{
+	FmgrInfo *function = fcinfo->flinfo;
+	HashCall *call = function->fn_extra;
+	HashPlan *plan;
+
+	if (call == NULL)
+		call = function->fn_extra = MemoryContextAllocZero(function->fn_mcxt, sizeof(HashCall));
+	plan = hash_plan_pin(&call->pin, model, function->fn_mcxt);
+	return hash_plan_code(plan, vector_argument(fcinfo, 1, &call->cast));
 }
 
 PG_FUNCTION_INFO_V1(sketcher_hash);
 Datum
 sketcher_hash(PG_FUNCTION_ARGS)
 {
-	HashPlan *plan = hash_plan_pin((HashPin **) &fcinfo->flinfo->fn_extra, PG_GETARG_DATUM(0),
-								   fcinfo->flinfo->fn_mcxt);
-
-	PG_RETURN_POINTER(hash_plan_code(plan, vector_argument(fcinfo, 1)));
+	PG_RETURN_POINTER(hash_argument(fcinfo, PG_GETARG_DATUM(0)));
 }

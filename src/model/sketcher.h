@@ -97,10 +97,14 @@ typedef struct HashPin	HashPin;
 extern HashPlan			 *hash_plan_pin(HashPin **pin, Datum model, MemoryContext context);
 extern const ModelConfig *hash_plan_config(const HashPlan *plan);
 extern BitHash			 *hash_plan_code(HashPlan *plan, Vector vector);
+extern BitHash			 *hash_argument(FunctionCallInfo fcinfo, Datum model);
 
 #define SketcherGetDatum(s) EOHPGetRWDatum(&(s)->header)
 #define PG_RETURN_SKETCHER(s) PG_RETURN_DATUM(SketcherGetDatum(s))
 #define PG_GETARG_MODEL(n) sketcher_model(PG_GETARG_DATUM(n))
+
+/* a vector, of a function that keeps nothing else from call to call */
+#define PG_GETARG_VECTOR(n) vector_argument(fcinfo, n, (VectorCast **) &fcinfo->flinfo->fn_extra)
 
 /* An argument whose model will be used up: never the caller's own object. */
 #define GETARG_COPY(n, get) \

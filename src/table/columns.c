@@ -18,10 +18,6 @@
 #include "catalog/partition.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
-#include "executor/executor.h"
-#include "nodes/makefuncs.h"
-#include "optimizer/optimizer.h"
-#include "parser/parse_coerce.h"
 #include "utils/acl.h"
 #include "utils/rls.h"
 #include "utils/syscache.h"
@@ -267,29 +263,16 @@ void
 vector_column_init(VectorColumn *column, Relation relation, AttrNumber number)
 {
 	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(relation), number - 1);
-	const Oid		  base = getBaseType(attribute->atttypid);
-	CaseTestExpr	 *input = makeNode(CaseTestExpr);
-	Node			 *cast;
 	SqlUser			  user;
 
-	memset(column, 0, sizeof(*column));
 	column->owner = relation->rd_rel->relowner;
-	if (base == FLOAT4ARRAYOID || base == FLOAT8ARRAYOID)
-		return;
-	/* an expression whose input is set row by row */
-	input->typeId = attribute->atttypid;
-	input->typeMod = attribute->atttypmod;
-	input->collation = attribute->attcollation;
-	cast = coerce_to_target_type(NULL, (Node *) input, input->typeId, FLOAT4ARRAYOID, -1,
-								 COERCION_EXPLICIT, COERCE_EXPLICIT_CAST, -1);
-	if (cast == NULL || IsA(cast, CoerceViaIO))
+	user = become_user(column->owner);
+	if (!vector_cast_init(&column->cast, attribute->atttypid, attribute->atttypmod,
+						  attribute->attcollation))
 		ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
 				errmsg("column \"%s\" has type %s, which is not a vector",
 					   NameStr(attribute->attname), format_type_be(attribute->atttypid)),
 				errhint("Vectors are arrays of numbers, or of a type with a cast to real[]."));
-	user = become_user(column->owner);
-	column->context = CreateStandaloneExprContext();
-	column->cast = ExecInitExpr(expression_planner((Expr *) cast), NULL);
 	restore_user(user);
 }
 
@@ -297,18 +280,13 @@ vector_column_init(VectorColumn *column, Relation relation, AttrNumber number)
 ArrayType *
 vector_column_array(VectorColumn *column, Datum datum)
 {
-	if (column->cast != NULL)
-	{
-		SqlUser user = become_user(column->owner);
-		bool	is_null;
+	ArrayType *array;
+	SqlUser	   user;
 
-		column->context->caseValue_datum = datum;
-		column->context->caseValue_isNull = false;
-		datum = ExecEvalExpr(column->cast, column->context, &is_null);
-		restore_user(user);
-		if (is_null)
-			ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					errmsg("the cast of a vector to real[] returned null"));
-	}
-	return DatumGetArrayTypeP(datum);
+	if (column->cast.state == NULL)
+		return DatumGetArrayTypeP(datum);
+	user = become_user(column->owner);
+	array = vector_cast_array(&column->cast, datum);
+	restore_user(user);
+	return array;
 }

@@ -205,7 +205,6 @@ hash_published(FunctionCallInfo fcinfo, Oid oid)
 	Relation		model = open_named(oid, AccessShareLock);
 	const char	   *name = RelationGetRelationName(model);
 	const AclResult allowed = pg_class_aclcheck(oid, GetUserId(), ACL_SELECT);
-	HashPlan	   *plan;
 	ModelRow		row;
 
 	if (allowed != ACLCHECK_OK)
@@ -218,10 +217,8 @@ hash_published(FunctionCallInfo fcinfo, Oid oid)
 				errmsg("model table \"%s\" has not published a model yet", name),
 				errhint("CALL sketcher_refresh when the table has at least as many rows as a "
 						"code has bits."));
-	plan = hash_plan_pin((HashPin **) &fcinfo->flinfo->fn_extra, ROW_VALUE(&row, PUBLISHED),
-						 fcinfo->flinfo->fn_mcxt);
 	table_close(model, NoLock);
-	return hash_plan_code(plan, vector_argument(fcinfo, 1));
+	return hash_argument(fcinfo, ROW_VALUE(&row, PUBLISHED));
 }
 
 PG_FUNCTION_INFO_V1(sketcher_hash_published);

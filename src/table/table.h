@@ -85,9 +85,8 @@ typedef struct CodeColumn
 /* The vector column, and how to read it. */
 typedef struct VectorColumn
 {
-	Oid			 owner;	  /* of the table: casts run as him */
-	ExprState	*cast;	  /* to real[], or NULL */
-	ExprContext *context; /* of the cast */
+	Oid		   owner; /* of the table: casts run as him */
+	VectorCast cast;
 } VectorColumn;
 
 /* What a model has learnt already; rows of later transactions are new to it. */

@@ -19,13 +19,16 @@ $node->safe_psql('postgres', q{
 	FROM (SELECT i, ARRAY(SELECT sin(i * k) * k FROM generate_series(1, 8) k)::real[] AS a FROM generate_series(1, 500) i) t;
 	CREATE TABLE models AS SELECT sketcher_agg(v, 4 ORDER BY id) AS model FROM items;
 });
-# pgvector casts vector to real[] implicitly, halfvec only when told to
-foreach my $type ('vector', 'halfvec::real[]')
+# pgvector casts vector to real[] implicitly, halfvec only when told to: there unifdiag_pgvector has aggregates
+foreach my $type ('vector', 'halfvec::real[]', 'halfvec')
 {
+	$node->safe_psql('postgres', 'CREATE EXTENSION unifdiag_pgvector') if $type eq 'halfvec';
 	is($node->safe_psql('postgres', "SELECT avg(sketcher_hash(model, $type) <~> sketcher_hash(model, v)) < 0.05 FROM items, models"), 't', "hash $type");
 	is($node->safe_psql('postgres', "SELECT (sketcher_info(sketcher_agg($type, 4))).rows FROM items"), 500, "learn from $type");
 	is($node->safe_psql('postgres', "SELECT (sketcher_info(sketcher_learn(model, $type))).rows FROM items, models"), 1000, "go on learning from $type");
+	is($node->safe_psql('postgres', "SELECT (sketcher_info(sketcher_add(model, $type))).rows FROM items, models LIMIT 1"), 501, "one row more of $type");
 	is($node->safe_psql('postgres', "SELECT count(code) FROM (SELECT sketcher_stream($type, 4) OVER (ORDER BY id) AS code FROM items) t"), 496, "stream $type");
+	is($node->safe_psql('postgres', "SELECT count(code) FROM (SELECT sketcher_stream(model, $type) OVER (ORDER BY id) AS code FROM items, models) t"), 500, "stream $type by a model");
 }
 
 # both extensions have <~> and hamming_distance; each keeps its own
