@@ -141,6 +141,8 @@ SELECT count(*), count(DISTINCT cluster), sum((cluster <= member)::int) FROM ham
 SET work_mem = '64kB';
 SELECT count(*), count(DISTINCT cluster), sum((cluster <= member)::int) FROM hamming_clusters('large_code', 5);
 RESET work_mem;
+-- so many queries that they do not take part in one pass
+SELECT count(*), count(DISTINCT query), sum(distance) FROM hamming_nearest('large_code', (SELECT array_agg(code ORDER BY id) FROM large WHERE id <= 2500), 1);
 
 -- equal codes: clusters take no quadratic time, and pairs can be cancelled
 CREATE TABLE equal_codes AS SELECT '0101101001011010'::bithash AS code FROM generate_series(1, 300000);

@@ -4,8 +4,13 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
+
 #include "../compat.h"
 #include "code_groups.h"
+
+/* a power of two */
+#define ENTRIES_UNTIL_INTERRUPT 65536
 
 Size
 code_groups_entry_bytes(int words)
@@ -36,7 +41,11 @@ count_groups(CodeGroups *groups, const CodeBlock *block, const JoinPart *part)
 
 	memset(groups->starts, 0, sizeof(uint32) * (ngroups + 1));
 	for (uint32 i = 0; i < block->count; i++)
+	{
+		if (i % ENTRIES_UNTIL_INTERRUPT == 0)
+			CHECK_FOR_INTERRUPTS();
 		groups->starts[join_part_key(part, code_block_code(block, i))]++;
+	}
 	for (uint32 group = 0; group <= ngroups; group++)
 	{
 		total += groups->starts[group];
@@ -47,13 +56,14 @@ count_groups(CodeGroups *groups, const CodeBlock *block, const JoinPart *part)
 void
 code_groups_make(CodeGroups *groups, const CodeBlock *block, const JoinPart *part)
 {
-	groups->block = block;
 	count_groups(groups, block, part);
 	for (uint32 i = block->count; i-- > 0;)
 	{
 		const uint64 *code = code_block_code(block, i);
 		const uint32  place = --groups->starts[join_part_key(part, code)];
 
+		if (i % ENTRIES_UNTIL_INTERRUPT == 0)
+			CHECK_FOR_INTERRUPTS();
 		groups->order[place] = i;
 		for (int column = 0; column < block->words; column++)
 			memcpy(groups->columns[column] + (Size) place * 8, &code[column], 8);

@@ -9,10 +9,9 @@
 
 typedef struct CodeGroups
 {
-	const CodeBlock *block;
-	uint32			*starts;  /* of each group, and the end of the last */
-	uint32			*order;	  /* the entries, by groups */
-	uint8		   **columns; /* of their codes */
+	uint32 *starts;	 /* of each group, and the end of the last */
+	uint32 *order;	 /* the entries, by groups */
+	uint8 **columns; /* of their codes */
 } CodeGroups;
 
 /* the bytes that entries take in a block and its groups, each */

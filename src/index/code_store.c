@@ -78,15 +78,26 @@ code_store_save(CodeStore *store, int number, CodeBlock *block)
 	BufFileWrite(store->file, block->rows, sizeof(uint64) * block->count);
 }
 
-/* Writes the block that has been read to the file. */
+/* Writes a block of what has been read to the file; the rest begins the next one. */
 static void
 append_block(CodeStore *store)
 {
+	CodeBlock	*block = &store->block;
+	const uint32 count = Min(block->count, store->capacity);
+	const uint32 rest = block->count - count;
+
+	if ((uint64) (store->nblocks + 2) * store->capacity > PG_UINT32_MAX)
+		ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				errmsg("index \"%s\" has too many entries",
+					   RelationGetRelationName(store->source->index)));
 	if (store->file == NULL)
 		store->file = BufFileCreateTemp(false);
 	store->counts = repalloc(store->counts, sizeof(uint32) * (store->nblocks + 1));
-	code_store_save(store, store->nblocks++, &store->block);
-	store->block.count = 0;
+	block->count = count;
+	code_store_save(store, store->nblocks++, block);
+	memmove(block->codes, code_block_code(block, count), sizeof(uint64) * block->words * rest);
+	memmove(block->rows, block->rows + count, sizeof(uint64) * rest);
+	block->count = rest;
 }
 
 /* The start of a pass over the index, or of another attempt. */
@@ -99,21 +110,17 @@ start_reading(void *state)
 	store->block.count = 0;
 }
 
+/* Between pages, when none is locked: makes room for all entries of the next one. */
 static void
-make_room(CodeStore *store)
+make_room(void *state)
 {
+	CodeStore *store = state;
 	CodeBlock *block = &store->block;
 
-	if (block->count == store->capacity)
-	{
-		if ((uint64) (store->nblocks + 2) * store->capacity > PG_UINT32_MAX)
-			ereport(ERROR, errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					errmsg("index \"%s\" has too many entries",
-						   RelationGetRelationName(store->source->index)));
+	while (block->count > store->capacity)
 		append_block(store);
-	}
-	else if (block->count == block->room)
-		enlarge_block(block, Min(2 * block->room, store->capacity));
+	if (block->room - block->count < (uint32) store->codes.capacity)
+		enlarge_block(block, Min(2 * block->room, store->capacity) + store->codes.capacity);
 }
 
 static void
@@ -128,13 +135,11 @@ read_page(void *state, Page page, BlockNumber number,
 
 	if (contents.layout != layout)
 		return;
+	Assert((uint32) contents.count <= block->room - block->count);
 	for (int i = 0; i < contents.count; i++)
 	{
-		uint64 *code;
+		uint64 *code = block->codes + (Size) block->count * block->words;
 
-		if (block->count == block->room)
-			make_room(store);
-		code = block->codes + (Size) block->count * block->words;
 		for (int column = 0; column < block->words; column++)
 			code[column] = load_word(FlatPageGetWords(page, layout, column) + 8 * i, 8);
 		block->rows[block->count++] = ROW_OF_TID(&FlatPageGetTids(page, layout)[i]);
@@ -150,8 +155,9 @@ code_store_read(CodeStore *store, HammingRows *source, int nbits, uint32 capacit
 	store->capacity = capacity;
 	store->file = NULL;
 	store->counts = palloc(sizeof(uint32));
-	code_block_init(&store->block, store->codes.words, Min(FIRST_ROOM, capacity));
-	flat_visit_pages(source->index, start_reading, read_page, store);
+	code_block_init(&store->block, store->codes.words,
+					Min(FIRST_ROOM, capacity) + store->codes.capacity);
+	flat_visit_pages_with_pauses(source->index, start_reading, read_page, make_room, store);
 	if (store->file == NULL || store->nblocks == 0)
 	{
 		/* the file, if there is one, is left of an attempt that began again */

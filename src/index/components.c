@@ -2,7 +2,7 @@
  * components.c
  *		Connected components of numbered entries: union and find.
  *
- * Every entry of a component has a parent, the root itself.  Paths are halved as they are walked,
+ * Every entry of a component has a parent, which for the root is the root itself.  Paths are halved as they are walked,
  * and the smaller number becomes the root.
  */
 #include "postgres.h"
@@ -55,7 +55,8 @@ components_init(Components *components, uint32 count)
 
 	components->parents = NULL;
 	components->file = NULL;
-	if (size <= (Size) work_mem * 1024)
+	/* they are read and written at random, as hash tables are */
+	if (size <= get_hash_memory_limit())
 	{
 		components->parents = MemoryContextAllocHuge(CurrentMemoryContext, Max(size, 1));
 		memset(components->parents, 0xFF, size);

@@ -71,7 +71,9 @@ take_pair(void *state, JoinRow a, JoinRow b, uint32 distance pg_attribute_unused
 	components_join(&clusters->components, a.entry, b.entry);
 }
 
-/* Makes one entry of rows that have the same code, if any is visible, and a cluster if several are.
+/*
+ * Makes one entry of rows that have the same code, if any is visible, and a cluster if several
+ * are.
  */
 static void
 merge_equal(Clusters *clusters, CodeBlock *from, const uint32 *entries, uint32 count, CodeBlock *to)
@@ -116,6 +118,7 @@ merge_block(Clusters *clusters, CodeBlock *block, uint32 *order, CodeBlock *merg
 	merged->count = 0;
 	for (uint32 start = 0; start < block->count; start = end)
 	{
+		CHECK_FOR_INTERRUPTS();
 		for (end = start + 1; end < block->count; end++)
 		{
 			if (memcmp(code_block_code(block, order[start]), code_block_code(block, order[end]),

@@ -6,7 +6,7 @@
  * removed a dead row together with its entry, and the map says that all rows of the page are seen
  * by everybody: the executor would return a row that is gone.  Other access methods keep VACUUM
  * from removing entries that they are about to return; a search finds too many for that.  It looks
- * at the map while it sees the entry (found.c), and here rows on other pages are looked at before
+ * at the map while it sees the entry (hamming_found.c), and here rows on other pages are looked at before
  * they are returned.
  */
 #include "postgres.h"

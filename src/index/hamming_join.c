@@ -10,7 +10,6 @@
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 #include "../code/distance.h"
 #include "../compat.h"
@@ -24,8 +23,7 @@
 /* blocks have at least so many entries, however long the codes are */
 #define MIN_CAPACITY 64
 
-/* how often to tell how far it is, and words that are compared before looking at the clock */
-#define NOTICE_MILLISECONDS 10000
+/* words that are compared before looking at the clock */
 #define WORDS_UNTIL_CLOCK 100000000
 
 typedef struct CodeJoin
@@ -91,13 +89,11 @@ hamming_join_capacity(int nbits)
 static void
 report_progress(CodeJoin *join, double entries)
 {
-	const TimestampTz now = GetCurrentTimestamp();
-	double			  share;
+	double share;
 
 	join->compared = 0;
-	if (!TimestampDifferenceExceeds(join->reported, now, NOTICE_MILLISECONDS))
+	if (!hamming_notice_is_due(&join->reported))
 		return;
-	join->reported = now;
 	share = (join->part + entries / join->blocks[0]->count) / join->plan.nparts;
 	share = (join->done_block_pairs + share) / join->nblock_pairs;
 	ereport(NOTICE, errmsg("%s: %.1f %% compared, " INT64_FORMAT " pairs found", join->name,
@@ -312,7 +308,7 @@ void
 hamming_join(const char *name, CodeStore *a, CodeStore *b, uint32 radius, HammingPairTaker take,
 			 void *state)
 {
-	const uint32 room = Max(a->block.room, b->block.room);
+	const uint32 room = Max(Min(a->block.room, a->capacity), Min(b->block.room, b->capacity));
 	CodeJoin	 join = {
 			.name = name,
 			.stores = {a, b},

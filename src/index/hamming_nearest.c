@@ -17,6 +17,7 @@
 
 #include "../code/distance.h"
 #include "../compat.h"
+#include "hamming_page.h"
 #include "hamming_rows.h"
 #include "nearest.h"
 #include "visit.h"
@@ -25,6 +26,9 @@
 #define SPARE_KEEP 16
 #define KEEP_GROWTH 4
 #define MIN_KEEP 16
+
+/* queries that take part in a pass: each page is locked until it has been compared with all */
+#define MOST_TOGETHER 1000
 
 typedef struct NearestQuery
 {
@@ -60,23 +64,13 @@ start_pass(void *state)
 
 /* Adds the entries of a page that are near enough to a query. */
 static void
-search_page(NearestPass *pass, NearestQuery *query, Page page, int count, HammingUpcoming upcoming)
+search_codes(NearestPass *pass, NearestQuery *query, HammingColumns *codes)
 {
-	const ItemPointerData *tids = FlatPageGetTids(page, &pass->codes);
-	const uint32		   radius = query->nearest.farthest;
-	const HammingColumns   codes = {
-		  .columns = pass->columns,
-		  .ncolumns = pass->codes.words,
-		  .count = count,
-		  .query = query->words,
-		  .radius = radius,
-		  .first = hamming_first_columns(radius, pass->codes.words),
-		  .upcoming = upcoming,
-		  .payload = (const uint8 *) tids,
-		  .payload_bytes = sizeof(ItemPointerData),
-	  };
-	const size_t nmatches = hamming_kernel->within(&codes, pass->matches);
+	const ItemPointerData *tids = (const ItemPointerData *) codes->payload;
+	size_t				   nmatches;
 
+	hamming_set_query(codes, query->words, query->nearest.farthest);
+	nmatches = hamming_kernel->within(codes, pass->matches);
 	for (size_t i = 0; i < nmatches; i++)
 		nearest_add(&query->nearest,
 					nearest_key(pass->matches[i].distance, &tids[pass->matches[i].position]));
@@ -89,14 +83,17 @@ visit_page(void *state, Page page, BlockNumber block, HammingUpcoming upcoming)
 	NearestPass			 *pass = state;
 	const FlatContents	  contents =
 		flat_page_contents(pass->rows.index, page, block, &pass->codes, &pass->nulls);
+	HammingColumns codes;
 
 	if (contents.layout != &pass->codes)
 		return;
-	for (int column = 0; column < pass->codes.words; column++)
-		pass->columns[column] = FlatPageGetWords(page, &pass->codes, column);
-	/* the first query has the next pages prefetched for all */
+	codes = hamming_page_codes(page, &pass->codes, contents.count, pass->columns);
 	for (int i = 0; i < pass->nqueries; i++)
-		search_page(pass, &pass->queries[i], page, contents.count, i == 0 ? upcoming : nothing);
+	{
+		/* the first query has the next pages prefetched for all */
+		codes.upcoming = i == 0 ? upcoming : nothing;
+		search_codes(pass, &pass->queries[i], &codes);
+	}
 }
 
 /* How many entries a query may keep, if so many queries take part in a pass. */
@@ -197,8 +194,7 @@ query_words(Datum datum, const NearestPass *pass)
 	uint64			 *words = palloc(sizeof(uint64) * pass->codes.words);
 
 	hamming_check_lengths(pass->nbits, code.nbits);
-	for (int column = 0; column < pass->codes.words; column++)
-		words[column] = load_word(code.bits + 8 * column, Min(8, pass->codes.nbytes - 8 * column));
+	hamming_query_words(code, &pass->codes, words);
 	return words;
 }
 
@@ -236,7 +232,8 @@ read_queries(ArrayType *array, int wanted, const NearestPass *pass, int *count)
 static void
 find_nearest(NearestPass *pass, NearestQuery *queries, int nqueries, int wanted)
 {
-	int together = Max(nqueries, 1);
+	int			together = Min(Max(nqueries, 1), MOST_TOGETHER);
+	TimestampTz reported = GetCurrentTimestamp();
 
 	/* memory may suffice for some queries at a time only */
 	while (together > 1 && allowed_keep(pass, together) < first_keep(wanted))
@@ -244,7 +241,14 @@ find_nearest(NearestPass *pass, NearestQuery *queries, int nqueries, int wanted)
 	pass->columns = palloc(sizeof(uint8 *) * pass->codes.words);
 	pass->matches = palloc(sizeof(HammingMatch) * (pass->codes.capacity + MATCH_ROOM));
 	for (int first = 0; first < nqueries; first += together)
-		run_passes(pass, queries + first, Min(together, nqueries - first));
+	{
+		const int count = Min(together, nqueries - first);
+
+		run_passes(pass, queries + first, count);
+		if (hamming_notice_is_due(&reported))
+			ereport(NOTICE,
+					errmsg("hamming_nearest: %d of %d queries done", first + count, nqueries));
+	}
 }
 
 PG_FUNCTION_INFO_V1(hamming_nearest);

@@ -21,6 +21,9 @@
 #include "../compat.h"
 #include "hamming_rows.h"
 
+/* how often to tell how far a function is */
+#define NOTICE_MILLISECONDS 10000
+
 /*
  * May the user read what is in the index?  That is the column's codes, or what an expression makes
  * of columns of the table; and which rows fulfil the condition of a partial index.
@@ -99,4 +102,15 @@ hamming_rows_fetch(HammingRows *rows, ItemPointer tid)
 		*tid = rows->slot->tts_tid;
 	ExecClearTuple(rows->slot);
 	return visible;
+}
+
+bool
+hamming_notice_is_due(TimestampTz *last)
+{
+	const TimestampTz now = GetCurrentTimestamp();
+
+	if (!TimestampDifferenceExceeds(*last, now, NOTICE_MILLISECONDS))
+		return false;
+	*last = now;
+	return true;
 }

@@ -8,6 +8,7 @@
 #include "access/relscan.h"
 #include "executor/tuptable.h"
 #include "utils/snapshot.h"
+#include "utils/timestamp.h"
 
 #include "hamming.h"
 
@@ -26,5 +27,8 @@ extern void hamming_rows_close(HammingRows *rows);
 
 /* whether an entry's row is visible; if so, tid becomes that of the visible version */
 extern bool hamming_rows_fetch(HammingRows *rows, ItemPointer tid);
+
+/* whether it is time for another notice of how far a function is; if so, that is the last one */
+extern bool hamming_notice_is_due(TimestampTz *last);
 
 #endif /* UNIFDIAG_HAMMING_ROWS_H */

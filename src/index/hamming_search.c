@@ -10,6 +10,7 @@
 
 #include "../code/distance.h"
 #include "../compat.h"
+#include "hamming_page.h"
 #include "hamming_search.h"
 #include "passes.h"
 
@@ -37,7 +38,6 @@ struct HammingSearch
 	int			  nbits;
 	FlatLayout	  codes;
 	FlatLayout	  nulls;
-	int			  ncolumns;
 	uint64		 *words;   /* of the centre */
 	const uint8 **columns; /* of a page */
 	HammingMatch *matches;
@@ -129,21 +129,10 @@ in_filters(HammingSearch *search, Page page, int entry)
 static size_t
 find_within(HammingSearch *search, Page page, int count, uint32 radius, HammingUpcoming upcoming)
 {
-	const FlatLayout	*layout = &search->codes;
-	const HammingColumns codes = {
-		.columns = search->columns,
-		.ncolumns = search->ncolumns,
-		.count = count,
-		.query = search->words,
-		.radius = radius,
-		.first = hamming_first_columns(radius, search->ncolumns),
-		.upcoming = upcoming,
-		.payload = (const uint8 *) FlatPageGetTids(page, layout),
-		.payload_bytes = sizeof(ItemPointerData),
-	};
+	HammingColumns codes = hamming_page_codes(page, &search->codes, count, search->columns);
 
-	for (int column = 0; column < layout->words; column++)
-		search->columns[column] = FlatPageGetWords(page, layout, column);
+	hamming_set_query(&codes, search->words, radius);
+	codes.upcoming = upcoming;
 	return hamming_kernel->within(&codes, search->matches);
 }
 
@@ -209,25 +198,19 @@ static void
 set_code_length(HammingSearch *search, int nbits)
 {
 	MemoryContext caller = MemoryContextSwitchTo(search->context);
-	const int	  nbytes = BITHASH_BYTES(nbits);
 
 	if (search->words == NULL || search->nbits != nbits)
 	{
 		search->nbits = nbits;
 		passes_set_distances(&search->passes, nbits);
 		search->codes = flat_layout(FLAT_CODES, nbits);
-		search->ncolumns = search->codes.words;
-		search->words = palloc(sizeof(uint64) * search->ncolumns);
-		search->columns = palloc(sizeof(uint8 *) * search->ncolumns);
+		search->words = palloc(sizeof(uint64) * search->codes.words);
+		search->columns = palloc(sizeof(uint8 *) * search->codes.words);
 		search->matches = palloc(sizeof(HammingMatch) * (search->codes.capacity + MATCH_ROOM));
-		search->code = palloc(nbytes);
+		search->code = palloc(search->codes.nbytes);
 	}
 	if (!search->everything && search->center.nbits == nbits)
-	{
-		for (int column = 0; column < search->ncolumns; column++)
-			search->words[column] =
-				load_word(search->center.bits + 8 * column, Min(8, nbytes - 8 * column));
-	}
+		hamming_query_words(search->center, &search->codes, search->words);
 	MemoryContextSwitchTo(caller);
 }
 

@@ -41,8 +41,7 @@ extern BitHashView		   hamming_search_code(const HammingSearch *search);
 /* the keys that come next, as far as they are known already */
 extern const uint64 *hamming_search_peek(const HammingSearch *search, int *count);
 
-/* passes over all pages that it takes to return that many entries, with codes of so many bytes or
- * -1 */
+/* passes over all pages to return so many entries, with codes of so many bytes, or -1 */
 extern double hamming_search_passes(double rows, int nbytes);
 
 #endif /* UNIFDIAG_HAMMING_SEARCH_H */

@@ -32,8 +32,7 @@ typedef struct JoinPlan
 /* the widest part for blocks of so many entries: about a group for each */
 extern int join_widest_part(uint32 entries);
 
-/* the plan that is likely the fastest; both blocks may be the same; memory is the current context's
- */
+/* the plan that is likely the fastest, in the current memory context; both blocks may be the same */
 extern JoinPlan join_plan(const CodeBlock *a, const CodeBlock *b, int nbits, uint32 radius);
 
 /* the value of a part */

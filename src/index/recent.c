@@ -164,7 +164,7 @@ read_block(Relation index, BlockNumber block, FlatMemory *memory, bool look_up)
  */
 void
 flat_visit_recent(Relation index, BlockNumber end, BlockNumber step, bool count_use,
-				  FlatPageVisitor visit, void *state)
+				  FlatPageVisitor visit, void (*between)(void *), void *state)
 {
 	LookUps due = {0, 0};
 
@@ -183,5 +183,7 @@ flat_visit_recent(Relation index, BlockNumber end, BlockNumber step, bool count_
 		page = BufferGetPage(buffer);
 		visit(state, page, block, upcoming_pages(memory, page, block, step, end));
 		UnlockReleaseBuffer(buffer);
+		if (between != NULL)
+			between(state);
 	}
 }

@@ -13,7 +13,8 @@
 
 /* Calls visit for every step-th page of entries, one share lock at a time: the public way. */
 static void
-visit_stream(Relation index, BlockNumber end, BlockNumber step, FlatPageVisitor visit, void *state)
+visit_stream(Relation index, BlockNumber end, BlockNumber step, FlatPageVisitor visit,
+			 void (*between)(void *), void *state)
 {
 	const HammingUpcoming unknown = {0, 0};
 	PageStream *stream = page_stream_start(index, FLAT_FIRST_PAGE, end, step, false, NULL);
@@ -25,17 +26,20 @@ visit_stream(Relation index, BlockNumber end, BlockNumber step, FlatPageVisitor 
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		visit(state, BufferGetPage(buffer), BufferGetBlockNumber(buffer), unknown);
 		UnlockReleaseBuffer(buffer);
+		if (between != NULL)
+			between(state);
 	}
 	page_stream_end(stream);
 }
 
 static void
-visit_every(Relation index, BlockNumber end, BlockNumber step, FlatPageVisitor visit, void *state)
+visit_every(Relation index, BlockNumber end, BlockNumber step, FlatPageVisitor visit,
+			void (*between)(void *), void *state)
 {
 	if (flat_private_interfaces)
-		flat_visit_recent(index, end, step, step == 1, visit, state);
+		flat_visit_recent(index, end, step, step == 1, visit, between, state);
 	else
-		visit_stream(index, end, step, visit, state);
+		visit_stream(index, end, step, visit, between, state);
 }
 
 /*
@@ -44,7 +48,8 @@ visit_every(Relation index, BlockNumber end, BlockNumber step, FlatPageVisitor v
  * which it does between two moves (but not on a standby server, where moves just arrive).
  */
 void
-flat_visit_pages(Relation index, void (*start)(void *), FlatPageVisitor visit, void *state)
+flat_visit_pages_with_pauses(Relation index, void (*start)(void *), FlatPageVisitor visit,
+							 void (*between)(void *), void *state)
 {
 	bool waits = false;
 
@@ -53,7 +58,7 @@ flat_visit_pages(Relation index, void (*start)(void *), FlatPageVisitor visit, v
 		const FlatMeta meta = flat_read_meta(index);
 
 		start(state);
-		visit_every(index, meta.end, 1, visit, state);
+		visit_every(index, meta.end, 1, visit, between, state);
 		if (flat_read_meta(index).moves == meta.moves)
 			break;
 		if (!waits)
@@ -65,8 +70,14 @@ flat_visit_pages(Relation index, void (*start)(void *), FlatPageVisitor visit, v
 }
 
 void
+flat_visit_pages(Relation index, void (*start)(void *), FlatPageVisitor visit, void *state)
+{
+	flat_visit_pages_with_pauses(index, start, visit, NULL, state);
+}
+
+void
 flat_visit_sample(Relation index, BlockNumber end, BlockNumber step, FlatPageVisitor visit,
 				  void *state)
 {
-	visit_every(index, end, step, visit, state);
+	visit_every(index, end, step, visit, NULL, state);
 }

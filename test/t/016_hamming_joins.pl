@@ -61,12 +61,16 @@ $node->safe_psql('postgres', q{
 	SELECT count(*) FROM hamming_clusters('many_code', 3);
 });
 like(slurp_file($node->logfile), qr/temporary file: path/, 'temporary files were used');
-my ($status, $output, $error) = $node->psql('postgres', q{
-	SET work_mem = '64kB';
-	SET statement_timeout = '500ms';
-	SELECT count(*) FROM hamming_pairs('many_code', 25);
-});
-like($error, qr/canceling statement due to statement timeout/, 'a long join is cancelled');
+foreach my $long (q{hamming_pairs('many_code', 25)}, q{hamming_clusters('many_code', 25)},
+	q{hamming_nearest('many_code', (SELECT array_agg(code) FROM many), 1000)})
+{
+	my ($status, $output, $error) = $node->psql('postgres', qq{
+		SET work_mem = '64kB';
+		SET statement_timeout = '500ms';
+		SELECT count(*) FROM $long;
+	});
+	like($error, qr/canceling statement due to statement timeout/, "is cancelled: $long");
+}
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_ls_tmpdir()}), '0', 'no temporary file is left');
 $node->stop;
 
