@@ -10,6 +10,8 @@ SELECT hamming_distance('0101', '0110') AS literals, hamming_distance(B'0101', B
 SELECT hamming_within('xFF', 'x0F', 4) AS literals, hamming_within(B'0101', '0110', 1) AS bits, hamming_within(B'0101'::varbit, B'0100'::varbit, 1) AS varying,
 	hamming_within(7::bigint, 4, 2) AS numbers, hamming_within(7::bigint, 4, 1) AS beyond, hamming_within(7, 4, 10000000000) AS huge, hamming_within(7::bigint, 7, -1) AS negative,
 	hamming_within(7::bigint, NULL, 1) AS unknown;
+SELECT hamming_within(B'0101', '0111'::bithash, 1) AS bit_and_code, hamming_within('0101', '0111'::bithash, 1) AS literal_and_code,
+	hamming_within('0101'::bithash, '0111', 0) AS code_and_literal, hamming_within('0101'::bithash, B'0111', 0) AS code_and_bit, hamming_within(B'0101'::varbit, '0101', 0) AS varying_and_literal;
 SELECT B'0101' <@ hamming_ball(B'0100', 1) AS inside, 7::bigint <@ hamming_ball(5::bigint, 0) AS outside, hamming_ball(5::bigint, -10000000000) AS empty,
 	hamming_ball('0101', 1) AS literal;
 -- what has no distance
@@ -71,9 +73,10 @@ BEGIN
 		(format('SELECT code <~> %s, code <~> %s FROM codes ORDER BY code <~> %1$s, code <~> %2$s', a, b)),
 		(format('SELECT code <~> %s FROM codes ORDER BY code <~> (SELECT NULL::%s), code <~> %1$s', b, CASE WHEN type = 'bigint' THEN type ELSE 'bithash' END)),
 		(format('SELECT count(*), array_agg(code ORDER BY code) FROM codes WHERE hamming_within(code, %s, %s)', a, radius)),
+		(CASE WHEN type <> 'bigint' THEN format('SELECT count(*), array_agg(code ORDER BY code) FROM codes WHERE hamming_within(code, %s::bithash, %s)', a, radius) END),
 		(format('SELECT count(*) FROM codes WHERE hamming_within(code, %s, %s) AND hamming_within(%s, code, %2$s)', a, radius, b)),
 		(format('SELECT count(*) FROM codes WHERE code <@ hamming_ball(%s::%s, %s)', a, type, radius)),
-		(format('SELECT code <~> %s FROM codes WHERE hamming_within(code, %s, %s) AND code <> %1$s ORDER BY code <~> %1$s', a, b, radius))) AS queries (query);
+		(format('SELECT code <~> %s FROM codes WHERE hamming_within(code, %s, %s) AND code <> %1$s ORDER BY code <~> %1$s', a, b, radius))) AS queries (query) WHERE query IS NOT NULL;
 END $$;
 CREATE FUNCTION change(maker text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -102,6 +105,13 @@ DO $$ DECLARE line text; BEGIN
 		IF line !~ 'Disabled: ' THEN RAISE INFO '%', line; END IF;
 	END LOOP;
 END $$;
+-- with a code of type bithash on the right, by an index of either column
+CREATE TABLE hashes AS SELECT id, code::bithash FROM codes;
+CREATE INDEX ON hashes USING hamming (code);
+EXPLAIN (COSTS off) SELECT id FROM codes WHERE hamming_within(code, repeat('01', 50)::bithash, 20);
+EXPLAIN (COSTS off) SELECT id FROM hashes WHERE hamming_within(repeat('01', 50)::bit(100), code, 20);
+SELECT hashes.id FROM codes, hashes WHERE codes.id = 1000 AND hamming_within(codes.code, hashes.code, 0);
+DROP TABLE hashes;
 PREPARE nearest AS SELECT id FROM codes ORDER BY code <~> $1 LIMIT 1;
 SELECT code AS query, id AS answer FROM codes WHERE id = 1000 \gset
 EXECUTE nearest(:'query');

@@ -274,6 +274,11 @@ CREATE FUNCTION hamming_within(a bit varying, b bit varying, radius integer) RET
 	AS 'MODULE_PATHNAME', 'hamming_within_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
 	SUPPORT hamming_within_support;
 COMMENT ON FUNCTION hamming_within(bit varying, bit varying, integer) IS 'whether two bit strings differ in at most radius bits';
+-- with the column as it is, and not made bithash, so that its index serves
+CREATE FUNCTION hamming_within(a bit varying, b bithash, radius integer) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'hamming_within_bit_code' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT hamming_within_support;
+COMMENT ON FUNCTION hamming_within(bit varying, bithash, integer) IS 'whether two codes differ in at most radius bits';
 -- the radius is bigint so that two literals and an integer do not become numbers
 CREATE FUNCTION hamming_within(a bigint, b bigint, radius bigint) RETURNS boolean
 	AS 'MODULE_PATHNAME', 'hamming_within_int8' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
@@ -715,12 +720,13 @@ COMMENT ON AGGREGATE sketcher_merge(sketcher) IS 'one model of the rows of all';
 -- Using a model
 --
 
+-- COST: 4 microseconds for 64 bits of 784 dimensions, 13 for 256 of 960, as long as hundreds of operators
 CREATE FUNCTION sketcher_hash(model sketcher, v "any") RETURNS bithash
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 300
 	SUPPORT vector_argument_support;
 COMMENT ON FUNCTION sketcher_hash(sketcher, "any") IS 'code of the vector';
 CREATE FUNCTION sketcher_hash(model sketcher, v text) RETURNS bithash
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 300;
 COMMENT ON FUNCTION sketcher_hash(sketcher, text) IS 'code of the vector, written as {1,2} or [1,2]';
 
 CREATE FUNCTION sketcher_info(model sketcher, OUT dims integer, OUT bits integer, OUT rows bigint, OUT tracker text,
@@ -752,19 +758,19 @@ COMMENT ON FUNCTION sketcher_drift(sketcher, sketcher) IS 'expected fraction of 
 --
 
 CREATE FUNCTION sketcher_hash(model_table regclass, v "any") RETURNS bithash
-	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 300
 	SUPPORT vector_argument_support;
 COMMENT ON FUNCTION sketcher_hash(regclass, "any") IS 'code of the vector by the published model';
 CREATE FUNCTION sketcher_hash(model_table regclass, v text) RETURNS bithash
-	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 300;
 COMMENT ON FUNCTION sketcher_hash(regclass, text) IS 'code of the vector, written as {1,2} or [1,2], by the published model';
 -- a model table that is named by a literal: text is what that resolves to
 CREATE FUNCTION sketcher_hash(model_table text, v "any") RETURNS bithash
-	AS 'MODULE_PATHNAME', 'sketcher_hash_named' LANGUAGE C STABLE STRICT PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'sketcher_hash_named' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 300
 	SUPPORT vector_argument_support;
 COMMENT ON FUNCTION sketcher_hash(text, "any") IS 'code of the vector by the published model';
 CREATE FUNCTION sketcher_hash(model_table text, v text) RETURNS bithash
-	AS 'MODULE_PATHNAME', 'sketcher_hash_named' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'sketcher_hash_named' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 300;
 COMMENT ON FUNCTION sketcher_hash(text, text) IS 'code of the vector, written as {1,2} or [1,2], by the published model';
 
 -- reads with the caller's rights, in a statement of its own

@@ -93,7 +93,7 @@ hamming_in_ball(PG_FUNCTION_ARGS)
 /*
  * code <@ hamming_ball(center, radius), if the two can be known when the index is searched.
  * The function that makes the ball lives where hamming_within does, whatever the search path, and
- * takes the same types.
+ * takes the types that this one has there.
  */
 List *
 hamming_within_condition(SupportRequestIndexCondition *request)
@@ -103,6 +103,7 @@ hamming_within_condition(SupportRequestIndexCondition *request)
 	Node *center;
 	Node *radius;
 	Oid	 *types;
+	Oid	  ball_types[2];
 	int	  ntypes;
 	Oid	  ball_type;
 	Oid	  make;
@@ -119,10 +120,12 @@ hamming_within_condition(SupportRequestIndexCondition *request)
 		return NIL;
 
 	get_func_signature(request->funcid, &types, &ntypes);
+	ball_types[0] = types[1 - request->indexarg];
+	ball_types[1] = types[2];
 	make = LookupFuncName(
 		list_make2(makeString(get_namespace_name(get_func_namespace(request->funcid))),
 				   makeString("hamming_ball")),
-		2, types + 1, true);
+		2, ball_types, true);
 	if (!OidIsValid(make))
 		return NIL;
 	ball_type = get_func_rettype(make);

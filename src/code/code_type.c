@@ -150,6 +150,15 @@ hamming_within_bit(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(distance <= PG_GETARG_INT32(2));
 }
 
+PG_FUNCTION_INFO_V1(hamming_within_bit_code);
+Datum
+hamming_within_bit_code(PG_FUNCTION_ARGS)
+{
+	const int32 distance = hamming_distance_views(GETARG_BIT_VIEW(0), PG_GETARG_BITHASH_VIEW(1));
+
+	PG_RETURN_BOOL(distance <= PG_GETARG_INT32(2));
+}
+
 PG_FUNCTION_INFO_V1(hamming_within_int8);
 Datum
 hamming_within_int8(PG_FUNCTION_ARGS)

@@ -226,7 +226,7 @@ sketcher_merge_into(Model *model, Model *other, bool anchored)
 	if (!sketcher_same_options(a, b))
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
 				errmsg("cannot merge models with different options"),
-				errhint("sketcher_info shows a model's options."));
+				errhint("sketcher_info shows a model's options, all but \"normalize\"."));
 	sketcher_check_room(model, other->rows);
 	model_merge(model, other, anchored);
 }
