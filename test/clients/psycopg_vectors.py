@@ -2,9 +2,20 @@
 import numpy
 import psycopg
 
+
+# psycopg knows no arrays of numpy
+class ArrayDumper(psycopg.adapt.Dumper):
+    oid = psycopg.adapters.types["float4"].array_oid
+
+    def dump(self, array):
+        return ("{" + ",".join(map(str, array.tolist())) + "}").encode()
+
+
 vector = [1.0, 2.0, 3.0, 4.0]
 with psycopg.connect("") as connection:
+    connection.adapters.register_dumper(numpy.ndarray, ArrayDumper)
     for name, value in {"list of floats": vector, "list of integers": [1, 2, 3, 4], "numpy list": numpy.array(vector, dtype=numpy.float32).tolist(),
+                        "numpy float32": numpy.array(vector, dtype=numpy.float32), "numpy float64": numpy.array(vector), "numpy int64": numpy.array([1, 2, 3, 4]),
                         "string": str(vector), "array string": "{1,2,3,4}"}.items():
         for binary in (False, True):
             cursor = connection.cursor(binary=binary)
