@@ -153,18 +153,17 @@ vector_cast_array(VectorCast *cast, Datum value)
 
 /* The type of an argument: as declared, or what "any" is in this call. */
 static Oid
-argument_type(const FmgrInfo *function, int number)
+argument_type(FmgrInfo *function, int number)
 {
 	Oid *types;
 	int	 count;
 
 	get_func_signature(function->fn_oid, &types, &count);
-	return types[number] == ANYOID ? get_fn_expr_argtype((FmgrInfo *) function, number)
-								   : types[number];
+	return types[number] == ANYOID ? get_fn_expr_argtype(function, number) : types[number];
 }
 
 static VectorCast *
-make_cast(const FmgrInfo *function, int number)
+make_cast(FmgrInfo *function, int number)
 {
 	const Oid	  type = argument_type(function, number);
 	MemoryContext caller = MemoryContextSwitchTo(function->fn_mcxt);

@@ -17,7 +17,7 @@
 
 /* plans that stay though nobody has them pinned: so many, of so many bytes altogether */
 #define MOST_PLANS 8
-#define MOST_BYTES (32 * 1024 * 1024)
+#define MOST_BYTES ((Size) 32 * 1024 * 1024)
 
 /*
  * What identifies a model without reading it.
