@@ -97,7 +97,9 @@ RESET ROLE;
 DROP ROLE regress_vectors_user;
 CREATE OR REPLACE FUNCTION pair_vector_of(pair) RETURNS real[] LANGUAGE sql IMMUTABLE AS 'SELECT NULL::real[]';
 SELECT sketcher_hash(:'model'::sketcher, ROW(1, 2)::pair);
-DROP TYPE pair CASCADE;
+DROP CAST (pair AS real[]);
+DROP FUNCTION pair_vector_of;
+DROP TYPE pair;
 CREATE FUNCTION model() RETURNS sketcher LANGUAGE sql IMMUTABLE AS 'SELECT model FROM public.models';
 CREATE TABLE made (n int[], code bithash GENERATED ALWAYS AS (sketcher_hash(model(), n)) STORED);
 CREATE INDEX ON made USING hamming (sketcher_hash(model(), n));
@@ -157,7 +159,6 @@ RESET parallel_leader_participation;
 DROP TABLE typed;
 
 -- what is no vector
-SELECT sketcher_agg(id, 4) FROM vectors;
 SELECT sketcher_agg(ARRAY[1,NULL], 2);
 SELECT sketcher_agg(ARRAY[1,1e100], 2);
 SELECT sketcher_add(:'model'::sketcher, 1);
@@ -168,6 +169,7 @@ SELECT sketcher_hash(model, true) FROM models;
 \set VERBOSITY terse
 SELECT sketcher_hash(model, '1,2') FROM models;
 SELECT sketcher_agg('1,2', 4);
+SELECT sketcher_agg(id, 4) FROM vectors;
 SELECT sketcher_hash(model, '[1,2') FROM models;
 SELECT sketcher_hash(model, '[1,x]') FROM models;
 SELECT sketcher_hash(model, '') FROM models;
