@@ -80,7 +80,7 @@ uint32
 hamming_join_capacity(int nbits)
 {
 	const Size bytes = code_groups_entry_bytes(flat_layout(FLAT_CODES, nbits).words);
-	const Size entries = (Size) work_mem * 1024 / (2 * bytes);
+	const Size entries = get_hash_memory_limit() / (2 * bytes);
 
 	return (uint32) Min(Max(entries, MIN_CAPACITY), 1U << 30);
 }
