@@ -64,26 +64,41 @@ model_complete_basis(Model *model)
 	model->complete = true;
 }
 
-/* Computes the inverse of the covariance anew; a ridge keeps directions without variance finite. */
+/*
+ * Computes the inverse of the covariance anew; a ridge keeps directions without variance finite.
+ * It changes when it is ready: until then a query can be cancelled.
+ */
 void
 model_invert(Model *model)
 {
 	const int	 bits = model->config.bits;
 	const size_t size = (size_t) bits * (size_t) bits;
+	double		*inverse = math_alloc(size, sizeof(double));
 	double		 trace = 0.0;
 
 	for (int i = 0; i < bits; i++)
 		trace += model->covariance[(size_t) i * bits + i];
-	memcpy(model->inverse, model->covariance, size * sizeof(double));
+	memcpy(inverse, model->covariance, size * sizeof(double));
 	for (int i = 0; i < bits; i++)
-		model->inverse[(size_t) i * bits + i] += fmax(RIDGE * trace / bits, MIN_RIDGE);
-	if (!positive_inverse(bits, model->inverse))
+		inverse[(size_t) i * bits + i] += fmax(RIDGE * trace / bits, MIN_RIDGE);
+	if (!positive_inverse(bits, inverse))
 	{
 		/* not even the ridge helps: treat all directions alike */
-		memset(model->inverse, 0, size * sizeof(double));
+		memset(inverse, 0, size * sizeof(double));
 		for (int i = 0; i < bits; i++)
-			model->inverse[(size_t) i * bits + i] = bits / fmax(trace, MIN_RIDGE);
+			inverse[(size_t) i * bits + i] = bits / fmax(trace, MIN_RIDGE);
 	}
+	model_forget_inverse(model);
+	model->inverse = inverse;
+}
+
+/* The inverse is not that of the covariance any more: it will be made anew. */
+void
+model_forget_inverse(Model *model)
+{
+	if (model->inverse != NULL)
+		math_free(model->inverse);
+	model->inverse = NULL;
 }
 
 /*
@@ -134,22 +149,14 @@ model_basis(const Model *model, float *basis)
 void
 model_projection(const Model *model, float *projection)
 {
-	const int	 bits = model->config.bits;
-	const int	 dims = model->config.dims;
-	const size_t size = (size_t) bits * (size_t) bits;
-	float		*rotation;
+	const int bits = model->config.bits;
+	const int dims = model->config.dims;
 
 	if (model->rotation == NULL)
-	{
 		model_basis(model, projection);
-		return;
-	}
-	rotation = math_alloc(size, sizeof(float));
-	for (size_t i = 0; i < size; i++)
-		rotation[i] = (float) model->rotation[i];
-	multiply_f(false, false, bits, dims, bits, 1.0F, rotation, bits, model->basis, dims, 0.0F,
-			   projection, dims);
-	math_free(rotation);
+	else
+		multiply_f(false, false, bits, dims, bits, 1.0F, model->rotation, bits, model->basis, dims,
+				   0.0F, projection, dims);
 }
 
 void
@@ -157,7 +164,7 @@ model_project(const Model *model, const float *row, float *centred, float *proje
 {
 	const int bits = model->config.bits;
 	const int dims = model->config.dims;
-	double	 *y;
+	float	 *y;
 
 	subtract_mean(row, model->mean, centred, dims, ldexp(1.0, -model->exponent));
 	if (model->config.tracker->project != NULL)
@@ -166,11 +173,8 @@ model_project(const Model *model, const float *row, float *centred, float *proje
 		multiply_vector_f(false, bits, dims, 1.0F, model->basis, dims, centred, 0.0F, projected);
 	if (model->rotation == NULL)
 		return;
-	y = math_alloc((size_t) bits * 2, sizeof(double));
-	for (int i = 0; i < bits; i++)
-		y[i] = projected[i];
-	multiply_vector_d(false, bits, bits, 1.0, model->rotation, y, 0.0, y + bits);
-	for (int i = 0; i < bits; i++)
-		projected[i] = (float) y[bits + i];
+	y = math_alloc((size_t) bits, sizeof(float));
+	memcpy(y, projected, (size_t) bits * sizeof(float));
+	multiply_vector_f(false, bits, bits, 1.0F, model->rotation, bits, y, 0.0F, projected);
 	math_free(y);
 }

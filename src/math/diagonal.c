@@ -39,7 +39,7 @@ add_flow(const double *inverse, const double *rotated, const double *flow, int b
  * where m solves the equations of a graph with the weights T_ij^2.
  */
 void
-diagonal_keep(const Model *model, double *change, double *correction)
+diagonal_keep(const Model *model, const double *rotation, double *change, double *correction)
 {
 	const int	 bits = model->config.bits;
 	const size_t size = (size_t) bits * (size_t) bits;
@@ -51,9 +51,8 @@ diagonal_keep(const Model *model, double *change, double *correction)
 	double		 mean = 0.0;
 	double		 total = 0.0;
 
-	multiply_d(false, false, bits, bits, bits, 1.0, model->rotation, model->covariance, 0.0,
-			   product);
-	multiply_d(false, true, bits, bits, bits, 1.0, product, model->rotation, 0.0, rotated);
+	multiply_d(false, false, bits, bits, bits, 1.0, rotation, model->covariance, 0.0, product);
+	multiply_d(false, true, bits, bits, bits, 1.0, product, rotation, 0.0, rotated);
 	for (int i = 0; i < bits; i++)
 		mean += rotated[(size_t) i * (size_t) bits + i] / bits;
 	for (int i = 0; i < bits; i++)
@@ -99,17 +98,16 @@ rotation_factor(const double *change, int bits, double angle, bool at_most)
 
 /* R <- (I + A + A^2/2) R, orthogonal to the third power of A, and made orthogonal. */
 void
-rotation_apply(Model *model, const double *change)
+rotation_apply(double *rotation, const double *change, int bits)
 {
-	const int	 bits = model->config.bits;
 	const size_t size = (size_t) bits * (size_t) bits;
 	double		*product = math_alloc(size, sizeof(double));
 
-	multiply_d(false, false, bits, bits, bits, 1.0, change, model->rotation, 0.0, product);
+	multiply_d(false, false, bits, bits, bits, 1.0, change, rotation, 0.0, product);
 	for (size_t i = 0; i < size; i++)
-		model->rotation[i] += product[i];
-	multiply_d(false, false, bits, bits, bits, 0.5, change, product, 1.0, model->rotation);
-	restore_orthogonal(bits, model->rotation);
+		rotation[i] += product[i];
+	multiply_d(false, false, bits, bits, bits, 0.5, change, product, 1.0, rotation);
+	restore_orthogonal(bits, rotation);
 	math_free(product);
 }
 
@@ -118,7 +116,7 @@ rotation_apply(Model *model, const double *change)
  * Unlike Givens rotations it depends on nothing discrete, such as which bit varies most.
  */
 void
-diagonal_balance(Model *model)
+diagonal_balance(const Model *model, double *rotation)
 {
 	const int	 bits = model->config.bits;
 	const size_t size = (size_t) bits * (size_t) bits;
@@ -126,11 +124,11 @@ diagonal_balance(Model *model)
 	double		*correction = math_alloc(size, sizeof(double));
 	double		 share;
 
-	diagonal_keep(model, change, correction);
+	diagonal_keep(model, rotation, change, correction);
 	share = rotation_factor(correction, bits, MAX_CORRECTION, true);
 	for (size_t i = 0; i < size; i++)
 		correction[i] *= share;
-	rotation_apply(model, correction);
+	rotation_apply(rotation, correction, bits);
 	math_free(change);
 	math_free(correction);
 }

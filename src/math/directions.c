@@ -36,6 +36,20 @@ stack_free(Stack *stack)
 	math_free(stack->factor);
 }
 
+/* What stands in for eigenvectors that were not found: the basis, as if nothing was correlated. */
+static void
+set_diagonal(const Model *model, double *vectors, double *values)
+{
+	const size_t rank = (size_t) model->rank;
+
+	memset(vectors, 0, rank * rank * sizeof(double));
+	for (size_t i = 0; i < rank; i++)
+	{
+		vectors[i * (rank + 1)] = 1.0;
+		values[i] = model->covariance[i * ((size_t) model->config.bits + 1)];
+	}
+}
+
 int
 stack_add_model(Stack *stack, int offset, const Model *model, double weight)
 {
@@ -47,8 +61,8 @@ stack_add_model(Stack *stack, int offset, const Model *model, double weight)
 	for (int i = 0; i < rank; i++)
 		memcpy(vectors + (size_t) i * (size_t) rank, model->covariance + (size_t) i * (size_t) bits,
 			   (size_t) rank * sizeof(double));
-	if (rank > 0)
-		symmetric_eigen(rank, vectors, values);
+	if (rank > 0 && !symmetric_eigen(rank, vectors, values))
+		set_diagonal(model, vectors, values);
 	/* the square root of the covariance */
 	for (int i = 0; i < rank; i++)
 	{
@@ -104,7 +118,7 @@ compute_gram(const Stack *stack)
 /*
  * The principal directions as combinations of the stacked ones, rank x count, and their
  * variances, which lose that of the first one left out if the model's tracker shrinks.
- * Returns the rank.
+ * Returns the rank, or -1 if they cannot be found.
  */
 static int
 principal_combinations(const Stack *stack, const Model *model, const double *gram,
@@ -121,11 +135,12 @@ principal_combinations(const Stack *stack, const Model *model, const double *gra
 
 	multiply_d(false, false, count, count, count, 1.0, stack->factor, gram, 0.0, product);
 	multiply_d(false, true, count, count, count, 1.0, product, stack->factor, 0.0, vectors);
-	symmetric_eigen(count, vectors, values);
+	if (!symmetric_eigen(count, vectors, values))
+		rank = -1;
 	multiply_d(false, false, count, count, count, 1.0, vectors, stack->factor, 0.0, product);
 	lost =
 		model->config.tracker->shrinks && count > bits ? fmax(values[count - 1 - bits], 0.0) : 0.0;
-	while (rank < bits && rank < count &&
+	while (rank >= 0 && rank < bits && rank < count &&
 		   values[count - 1 - rank] > MIN_VARIANCE * values[count - 1])
 	{
 		const int i = count - 1 - rank;
@@ -154,6 +169,7 @@ align(const Stack *stack, const double *gram, const int *wanted, int rank, doubl
 	const size_t size = (size_t) rank * (size_t) count;
 	double		*product = math_alloc(size, sizeof(double));
 	double		*nearest = math_alloc((size_t) rank * (size_t) rank, sizeof(double));
+	double		*scaled = math_alloc((size_t) rank * (size_t) rank, sizeof(double));
 
 	multiply_d(false, false, rank, count, count, 1.0, combinations, gram, 0.0, product);
 	for (int i = 0; i < rank; i++)
@@ -181,17 +197,13 @@ align(const Stack *stack, const double *gram, const int *wanted, int rank, doubl
 	for (int i = 0; i < rank; i++)
 	{
 		for (int j = 0; j < rank; j++)
-		{
-			double *element = covariance + (size_t) i * (size_t) rank + j;
-
-			*element = 0.0;
-			for (int k = 0; k < rank; k++)
-				*element += nearest[(size_t) i * (size_t) rank + k] * variances[k] *
-							nearest[(size_t) j * (size_t) rank + k];
-		}
+			scaled[(size_t) i * (size_t) rank + j] =
+				nearest[(size_t) i * (size_t) rank + j] * variances[j];
 	}
+	multiply_d(false, true, rank, rank, rank, 1.0, scaled, nearest, 0.0, covariance);
 	math_free(product);
 	math_free(nearest);
+	math_free(scaled);
 }
 
 /* The combinations of the directions, as a basis. */
@@ -231,22 +243,25 @@ stack_principal(const Stack *stack, const int *nearest, Model *model)
 	double	 *covariance = math_alloc((size_t) bits * (size_t) bits, sizeof(double));
 	double	 *gram = compute_gram(stack);
 	const int rank = principal_combinations(stack, model, gram, combinations, variances);
-	float	 *basis;
 
 	if (rank > 0)
 		align(stack, gram, nearest, rank, combinations, variances, covariance);
-	/* some of the directions are the basis itself: it changes last */
-	basis = combine_directions(stack, rank, combinations);
-	memcpy(model->basis, basis, (size_t) rank * (size_t) stack->dims * sizeof(float));
-	memset(model->covariance, 0, (size_t) bits * (size_t) bits * sizeof(double));
-	for (int i = 0; i < rank; i++)
-		memcpy(model->covariance + (size_t) i * (size_t) bits,
-			   covariance + (size_t) i * (size_t) rank, (size_t) rank * sizeof(double));
-	model->rank = rank;
-	model->complete = rank == bits;
+	if (rank >= 0)
+	{
+		/* some of the directions are the basis itself: it changes last */
+		float *basis = combine_directions(stack, rank, combinations);
+
+		memcpy(model->basis, basis, (size_t) rank * (size_t) stack->dims * sizeof(float));
+		memset(model->covariance, 0, (size_t) bits * (size_t) bits * sizeof(double));
+		for (int i = 0; i < rank; i++)
+			memcpy(model->covariance + (size_t) i * (size_t) bits,
+				   covariance + (size_t) i * (size_t) rank, (size_t) rank * sizeof(double));
+		model->rank = rank;
+		model->complete = rank == bits;
+		math_free(basis);
+	}
 	math_free(gram);
 	math_free(combinations);
 	math_free(variances);
 	math_free(covariance);
-	math_free(basis);
 }

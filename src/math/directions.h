@@ -32,7 +32,8 @@ extern int stack_add_model(Stack *stack, int offset, const Model *model, double 
 extern int stack_add_row(Stack *stack, int offset, const float *row, double length);
 
 /*
- * The principal directions become the model's basis, their variances its covariance.  Within
+ * The principal directions become the model's basis, their variances its covariance; should they
+ * not be found, it keeps what it has.  It changes at the end, when nothing can be cancelled.  Within
  * the subspace the basis is as near as possible to the directions given by nearest, in that
  * order; a number below zero stands for the opposite of direction -1 - number.
  */

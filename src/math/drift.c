@@ -56,9 +56,11 @@ typedef struct Newer
 	const Model *model;
 	double		 rest;		 /* variance of each direction that nothing is known of */
 	float		*projection; /* bits x dims, if the basis is random */
-	float		*components; /* bits x bits, old projections in the basis, if it is learnt */
-	double		*old;
-	double		*product;
+	/* if it is learnt, bits x bits each */
+	double *components;	 /* old projections in the basis */
+	double *rotation;	 /* new ones */
+	double *old_product; /* the old ones times the covariance */
+	double *new_product;
 } Newer;
 
 /* All directions vary alike. */
@@ -78,24 +80,52 @@ random_moments(const Newer *newer, const float *old, int bit)
 static Moments
 learnt_moments(const Newer *newer, const float *row, int bit)
 {
+	const int	  bits = newer->model->config.bits;
+	const size_t  offset = (size_t) bit * (size_t) bits;
+	const double *old = newer->components + offset;
+	const double *new = newer->rotation + offset;
+	const double outside = squared_length(row, newer->model->config.dims) - dot_d(bits, old, old);
+	Moments		 moments;
+
+	moments.old_variance =
+		dot_d(bits, old, newer->old_product + offset) + fmax(outside, 0.0) * newer->rest;
+	moments.covariance = dot_d(bits, new, newer->old_product + offset);
+	moments.new_variance = dot_d(bits, new, newer->new_product + offset);
+	return moments;
+}
+
+/* Prepares for a newer model that has learnt its basis. */
+static void
+prepare_learnt(Newer *newer, const float *projection)
+{
 	const Model *model = newer->model;
 	const int	 bits = model->config.bits;
-	const double *new = model->rotation + (size_t) bit *(size_t) bits;
-	double	outside = squared_length(row, model->config.dims);
-	Moments moments;
+	const int	 dims = model->config.dims;
+	const size_t size = (size_t) bits * (size_t) bits;
+	float		*components = math_alloc(size, sizeof(float));
 
-	for (int j = 0; j < bits; j++)
-	{
-		newer->old[j] = newer->components[(size_t) bit * (size_t) bits + j];
-		outside -= newer->old[j] * newer->old[j];
-	}
-	multiply_vector_d(false, bits, bits, 1.0, model->covariance, newer->old, 0.0, newer->product);
-	moments.old_variance =
-		dot_d(bits, newer->old, newer->product) + fmax(outside, 0.0) * newer->rest;
-	moments.covariance = dot_d(bits, new, newer->product);
-	multiply_vector_d(false, bits, bits, 1.0, model->covariance, new, 0.0, newer->product);
-	moments.new_variance = dot_d(bits, new, newer->product);
-	return moments;
+	newer->components = math_alloc(size, sizeof(double));
+	newer->rotation = math_alloc(size, sizeof(double));
+	newer->old_product = math_alloc(size, sizeof(double));
+	newer->new_product = math_alloc(size, sizeof(double));
+	multiply_f(false, true, bits, bits, dims, 1.0F, projection, dims, model->basis, dims, 0.0F,
+			   components, bits);
+	copy_double(components, newer->components, size);
+	copy_double(model->rotation, newer->rotation, size);
+	multiply_d(false, false, bits, bits, bits, 1.0, newer->components, model->covariance, 0.0,
+			   newer->old_product);
+	multiply_d(false, false, bits, bits, bits, 1.0, newer->rotation, model->covariance, 0.0,
+			   newer->new_product);
+	math_free(components);
+}
+
+static void
+free_learnt(Newer *newer)
+{
+	math_free(newer->components);
+	math_free(newer->rotation);
+	math_free(newer->old_product);
+	math_free(newer->new_product);
 }
 
 /* What a probability for normal vectors is for real ones: 0, 1/2 and 1 stay as they are. */
@@ -119,16 +149,14 @@ model_drift(const Model *before, const Model *after)
 	double		 sum = 0.0;
 
 	newer.rest = rest_dims > 0 ? unexplained * after->scatter / rest_dims : 0.0;
-	newer.projection = math_alloc(random ? size : 1, sizeof(float));
-	newer.components = math_alloc(random ? 1 : (size_t) bits * (size_t) bits, sizeof(float));
-	newer.old = math_alloc((size_t) bits, sizeof(double));
-	newer.product = math_alloc((size_t) bits, sizeof(double));
 	model_projection(before, projection);
 	if (random)
+	{
+		newer.projection = math_alloc(size, sizeof(float));
 		model_projection(after, newer.projection);
+	}
 	else
-		multiply_f(false, true, bits, bits, dims, 1.0F, projection, dims, after->basis, dims, 0.0F,
-				   newer.components, bits);
+		prepare_learnt(&newer, projection);
 	for (int i = 0; i < bits; i++)
 	{
 		const float	 *row = projection + (size_t) i * (size_t) dims;
@@ -136,6 +164,7 @@ model_drift(const Model *before, const Model *after)
 			random ? random_moments(&newer, row, i) : learnt_moments(&newer, row, i);
 		double offset = 0.0;
 
+		math_check_cancelled();
 		for (int k = 0; k < dims; k++)
 			offset += row[k] * ldexp(after->mean[k] - before->mean[k], -after->exponent);
 		if (moments.old_variance > 0.0 && moments.new_variance > 0.0)
@@ -148,9 +177,9 @@ model_drift(const Model *before, const Model *after)
 		}
 	}
 	math_free(projection);
-	math_free(newer.projection);
-	math_free(newer.components);
-	math_free(newer.old);
-	math_free(newer.product);
+	if (random)
+		math_free(newer.projection);
+	else
+		free_learnt(&newer);
 	return sum / bits;
 }

@@ -53,7 +53,6 @@ static struct
 	void (*dgemv)(int, int, int, int, double, const double *, int, const double *, int, double,
 				  double *, int);
 	void (*sger)(int, int, int, float, const float *, int, const float *, int, float *, int);
-	void (*dger)(int, int, int, double, const double *, int, const double *, int, double *, int);
 	double (*ddot)(int, const double *, int, const double *, int);
 	void (*dsyrk)(int, int, int, int, int, double, const double *, int, double, double *, int);
 	void (*dtrsm)(int, int, int, int, int, int, int, double, const double *, int, double *, int);
@@ -72,10 +71,9 @@ static const struct
 	void	   *routine;
 } routines[] = {
 	{"cblas_sgemm", &blas.sgemm}, {"cblas_dgemm", &blas.dgemm}, {"cblas_sgemv", &blas.sgemv},
-	{"cblas_dgemv", &blas.dgemv}, {"cblas_sger", &blas.sger},	{"cblas_dger", &blas.dger},
-	{"cblas_ddot", &blas.ddot},	  {"cblas_dsyrk", &blas.dsyrk}, {"cblas_dtrsm", &blas.dtrsm},
-	{"dsyevd_", &blas.dsyevd},	  {"dpotrf_", &blas.dpotrf},	{"dpotri_", &blas.dpotri},
-	{"dgesdd_", &blas.dgesdd},
+	{"cblas_dgemv", &blas.dgemv}, {"cblas_sger", &blas.sger},	{"cblas_ddot", &blas.ddot},
+	{"cblas_dsyrk", &blas.dsyrk}, {"cblas_dtrsm", &blas.dtrsm}, {"dsyevd_", &blas.dsyevd},
+	{"dpotrf_", &blas.dpotrf},	  {"dpotri_", &blas.dpotri},	{"dgesdd_", &blas.dgesdd},
 };
 
 /* what systems call the library: Debian and most, Alpine, those with development files only, macOS
@@ -144,16 +142,14 @@ linalg_load(const char **reason)
 	return library != NULL;
 }
 
-/* Rows of a large product that are made at once: between two such parts a query can be cancelled. */
+/* Rows of a product that are made at once: before each such part a query can be cancelled. */
 static int
 rows_at_once(int m, int n, int k)
 {
 	const double rows = fmax(PRODUCT_WORK / ((double) n * k), 1.0);
 
-	if (rows >= m)
-		return m;
 	math_check_cancelled();
-	return (int) rows;
+	return rows >= m ? m : (int) rows;
 }
 
 /* Products with a single row or column go to the routines for vectors, which are faster. */
@@ -213,12 +209,6 @@ void
 add_outer_f(int m, int n, float alpha, const float *x, const float *y, float *a, int stride_a)
 {
 	blas.sger(ROW_MAJOR, m, n, alpha, x, 1, y, 1, a, stride_a);
-}
-
-void
-add_outer_d(int m, int n, double alpha, const double *x, const double *y, double *a)
-{
-	blas.dger(ROW_MAJOR, m, n, alpha, x, 1, y, 1, a, n);
 }
 
 /* Copies the upper triangle to the lower one, by tiles: columns are far apart in memory. */
@@ -283,6 +273,7 @@ positive_inverse(int n, double *a)
 	int info;
 
 	blas.dpotrf("L", &n, a, &n, &info);
+	math_check_cancelled();
 	if (info == 0)
 		blas.dpotri("L", &n, a, &n, &info);
 	/* the lower triangle of columns is the upper one of rows: copy it to the other */

@@ -30,7 +30,6 @@ extern void multiply_vector_d(bool transpose, int m, int n, double alpha, const 
 /* A (m x n) += alpha x y' */
 extern void
 add_outer_f(int m, int n, float alpha, const float *x, const float *y, float *a, int stride_a);
-extern void add_outer_d(int m, int n, double alpha, const double *x, const double *y, double *a);
 
 /* C (n x n, symmetric) = alpha A' A + beta C, A m x n */
 extern void add_squares_d(int n, int m, double alpha, const double *a, double beta, double *c);

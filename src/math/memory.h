@@ -18,4 +18,8 @@ extern void	 math_free(void *memory);
 /* does not return if the query was cancelled; so may math_alloc */
 extern void math_check_cancelled(void);
 
+/* between the two it does return: what is changed there is changed as a whole */
+extern void math_hold_cancel(void);
+extern void math_resume_cancel(void);
+
 #endif /* UNIFDIAG_MEMORY_H */

@@ -64,6 +64,8 @@ forget(Model *model, int64_t rows)
 
 		for (size_t i = 0; i < size; i++)
 			model->covariance[i] *= factor;
+		for (size_t i = 0; i < size && model->signs != NULL; i++)
+			model->signs[i] *= factor;
 	}
 }
 
@@ -142,8 +144,7 @@ model_merge(Model *a, Model *b, bool anchored)
 		if (!anchor_is_a)
 			model_assign_rotation(a, b);
 		model_adapt_rotation(a);
-		if (a->rank == a->config.bits)
-			model_refresh(a);
+		model_forget_inverse(a);
 	}
 	/* the distance of the means may be longer than rows may be on average */
 	if (a->scatter > MAX_SQUARED_LENGTH * a->weight)

@@ -82,35 +82,38 @@ model_prepare(Model *model)
 	const Rotation *rotation = model->config.rotation;
 	const size_t	dims = (size_t) model->config.dims;
 	const size_t	bits = (size_t) model->config.bits;
-	const size_t	size = basis_size(&model->config);
 
 	if (model->basis != NULL)
 		return;
 	model->mean = math_alloc(dims, sizeof(double));
-	model->basis = math_alloc(size + (size_t) model->block_size * dims, sizeof(float));
-	model->block = model->basis + size;
-	model->norms = math_alloc((size_t) model->block_size, sizeof(double));
+	model->basis = math_alloc(basis_size(&model->config), sizeof(float));
 	if (!tracker->random)
 	{
 		model->covariance = math_alloc(bits * bits, sizeof(double));
-		model->rotation = math_alloc(bits * bits, sizeof(double));
-		model->inverse = math_alloc(bits * bits, sizeof(double));
+		model->rotation = math_alloc(bits * bits, sizeof(float));
 	}
 	if (rotation->signs)
 		model->signs = math_alloc(bits * bits, sizeof(double));
 }
 
-/* What trackers and rotations begin with, before the first row. */
+/* Room for a block of rows, which only a model that learns has. */
+void
+model_prepare_block(Model *model)
+{
+	if (model->norms == NULL)
+		model->norms = math_alloc((size_t) model->block_size, sizeof(double));
+	if (model->block == NULL)
+		model->block =
+			math_alloc((size_t) model->block_size * (size_t) model->config.dims, sizeof(float));
+}
+
+/* What a tracker begins with, before the first row. */
 static void
 start_model(Model *model)
 {
-	const Tracker *tracker = model->config.tracker;
-
 	model_prepare(model);
-	if (tracker->start != NULL)
-		tracker->start(model);
-	if (!tracker->random)
-		model->config.rotation->start(model);
+	if (model->config.tracker->start != NULL)
+		model->config.tracker->start(model);
 }
 
 /* Room for the last projected rows, which only a young model has. */
@@ -134,19 +137,15 @@ model_free(Model *model)
 {
 	free_array(model->mean);
 	free_array(model->basis);
+	free_array(model->block);
 	free_array(model->norms);
 	free_array(model->covariance);
 	free_array(model->rotation);
+	free_array(model->first_rotation);
 	free_array(model->signs);
 	free_array(model->recent);
 	free_array(model->inverse);
 	math_free(model);
-}
-
-static void *
-copy_array(void *to, const void *from, size_t size)
-{
-	return to != NULL ? memcpy(to, from, size) : NULL;
 }
 
 /* Gives one model the rotation of another, and all that it is made of. */
@@ -155,8 +154,10 @@ model_assign_rotation(Model *to, const Model *from)
 {
 	const size_t bits = (size_t) from->config.bits;
 
-	copy_array(to->rotation, from->rotation, bits * bits * sizeof(double));
-	copy_array(to->signs, from->signs, bits * bits * sizeof(double));
+	if (from->rotation != NULL)
+		memcpy(to->rotation, from->rotation, bits * bits * sizeof(float));
+	if (from->signs != NULL)
+		memcpy(to->signs, from->signs, bits * bits * sizeof(double));
 	if (from->recent_rows > 0)
 	{
 		model_prepare_recent(to);
@@ -164,29 +165,41 @@ model_assign_rotation(Model *to, const Model *from)
 	}
 	to->recent_rows = from->recent_rows;
 	to->rotated_rows = from->rotated_rows;
+	to->looked_rows = from->looked_rows;
 }
 
-/* Makes one model of a configuration equal to another, which has rows. */
+/* Makes an empty model equal to another of its configuration, which has rows. */
 void
 model_assign(Model *to, const Model *from)
 {
 	const size_t dims = (size_t) from->config.dims;
 	const size_t bits = (size_t) from->config.bits;
-	const size_t floats = basis_size(&from->config) + (size_t) from->block_size * dims;
-	Model		 arrays;
 
 	model_prepare(to);
-	arrays = *to;
-	*to = *from;
-	to->mean = memcpy(arrays.mean, from->mean, dims * sizeof(double));
-	to->basis = memcpy(arrays.basis, from->basis, floats * sizeof(float));
-	to->block = arrays.block;
-	to->norms = memcpy(arrays.norms, from->norms, (size_t) from->block_size * sizeof(double));
-	to->covariance = copy_array(arrays.covariance, from->covariance, bits * bits * sizeof(double));
-	to->inverse = copy_array(arrays.inverse, from->inverse, bits * bits * sizeof(double));
-	to->rotation = arrays.rotation;
-	to->signs = arrays.signs;
-	to->recent = arrays.recent;
+	to->rows = from->rows;
+	to->weight = from->weight;
+	to->scatter = from->scatter;
+	to->exponent = from->exponent;
+	to->rank = from->rank;
+	to->complete = from->complete;
+	to->refreshed_rows = from->refreshed_rows;
+	memcpy(to->mean, from->mean, dims * sizeof(double));
+	memcpy(to->basis, from->basis, basis_size(&from->config) * sizeof(float));
+	to->block_size = from->block_size;
+	to->waiting = from->waiting;
+	if (from->waiting > 0)
+	{
+		model_prepare_block(to);
+		memcpy(to->block, from->block, (size_t) from->waiting * dims * sizeof(float));
+		memcpy(to->norms, from->norms, (size_t) from->waiting * sizeof(double));
+	}
+	if (from->covariance != NULL)
+		memcpy(to->covariance, from->covariance, bits * bits * sizeof(double));
+	if (from->inverse != NULL)
+	{
+		to->inverse = math_alloc(bits * bits, sizeof(double));
+		memcpy(to->inverse, from->inverse, bits * bits * sizeof(double));
+	}
 	model_assign_rotation(to, from);
 }
 
@@ -223,10 +236,9 @@ model_rescale(Model *model, int exponent)
 	const double root = ldexp(1.0, model->exponent - exponent);
 
 	for (size_t i = 0; i < bits * bits && model->covariance != NULL; i++)
-	{
 		model->covariance[i] *= factor;
+	for (size_t i = 0; i < bits * bits && model->inverse != NULL; i++)
 		model->inverse[i] /= factor;
-	}
 	for (size_t i = 0; i < bits * bits && model->signs != NULL; i++)
 		model->signs[i] *= root;
 	for (size_t i = 0; i < (size_t) model->recent_rows * bits; i++)
@@ -237,7 +249,7 @@ model_rescale(Model *model, int exponent)
 		model->norms[t] *= factor;
 	model->scatter *= factor;
 	model->exponent = exponent;
-	for (size_t i = 0; i < bits * bits && model->covariance != NULL && factor < LARGE_RESCALE; i++)
+	for (size_t i = 0; i < bits * bits && model->inverse != NULL && factor < LARGE_RESCALE; i++)
 		model->inverse[i] = i % (bits + 1) == 0 ? INVERSE_OF_NOTHING : 0.0;
 }
 
@@ -256,18 +268,52 @@ rotation_due(const Model *model)
 	return last + (int64_t) fmax(remembered / ROTATE_SHARE, fmax(ROTATE_ROWS, model->config.bits));
 }
 
-/* Lets the rotation follow the covariance.  Its numbers are such that single precision has them. */
+/* Gives a model whose rotation was never due the one that it starts from. */
+void
+model_start_rotation(Model *model)
+{
+	const size_t size = (size_t) model->config.bits * (size_t) model->config.bits;
+
+	if (model->first_rotation == NULL)
+	{
+		double *rotation = math_alloc(size, sizeof(double));
+		float  *rounded = math_alloc(size, sizeof(float));
+
+		model->config.rotation->start(model, rotation);
+		copy_single(rotation, rounded, size);
+		math_free(rotation);
+		model->first_rotation = rounded;
+	}
+	memcpy(model->rotation, model->first_rotation, size * sizeof(float));
+}
+
+/* Lets the rotation follow the covariance; it changes as a whole. */
+static void
+make_rotation(Model *model)
+{
+	const size_t size = (size_t) model->config.bits * (size_t) model->config.bits;
+	double		*rotation;
+
+	if (model->rotated_rows == 0)
+		model_start_rotation(model);
+	if (model->config.rotation->adapt == NULL)
+		return;
+	rotation = math_alloc(size, sizeof(double));
+	copy_double(model->rotation, rotation, size);
+	model->config.rotation->adapt(model, rotation);
+	copy_single(rotation, model->rotation, size);
+	math_free(rotation);
+}
+
 void
 model_adapt_rotation(Model *model)
 {
 	if (model->config.tracker->random)
 		return;
-	if (model->rotated_rows == 0)
-		model->config.rotation->start(model);
-	if (model->config.rotation->adapt != NULL)
-		model->config.rotation->adapt(model);
-	round_to_single(model->rotation, (size_t) model->config.bits * (size_t) model->config.bits);
+	make_rotation(model);
 	model->rotated_rows = model->rows;
+	free_array(model->first_rotation);
+	model->first_rotation = NULL;
 }
 
 static void
@@ -316,10 +362,10 @@ model_sync(Model *model)
 	if (!model->complete)
 		model_complete_basis(model);
 	/* somebody looks before the rotation was due for the first time: it is made anew then */
-	if (model->rotated_rows == 0)
+	if (model->rotated_rows == 0 && model->looked_rows < model->rows)
 	{
-		model_adapt_rotation(model);
-		model->rotated_rows = 0;
+		make_rotation(model);
+		model->looked_rows = model->rows;
 	}
 }
 
@@ -340,6 +386,7 @@ model_learn(Model *model, const float *row)
 
 	if (model->rows == 0)
 		start_model(model);
+	model_prepare_block(model);
 	centred = model->block + (size_t) model->waiting * (size_t) config->dims;
 	/* the first difference sets the scale; rows that wait before it are zero */
 	if (model->scatter == 0.0)

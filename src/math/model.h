@@ -58,19 +58,21 @@ typedef struct Model
 	double	   *mean;		  /* dims; the vectors' own scale */
 	float	   *basis;		  /* bits x dims, orthonormal rows */
 	double	   *covariance;	  /* bits x bits, sums, of the projected vectors */
-	double	   *rotation;	  /* bits x bits, orthogonal */
+	float	   *rotation;	  /* bits x bits, orthogonal */
 	double	   *signs;		  /* bits x bits, sums of sign(R y) y', or NULL */
 	float	   *recent;		  /* the last projected rows, bits each; NULL if there are none */
 	int			recent_rows;  /* how many there are */
 	int			waiting;	  /* rows of the block that the tracker has not taken in */
 
 	/* what only learning needs, and what is not stored */
-	double *inverse; /* of the covariance */
-	float  *block;	 /* the waiting rows, centred and scaled; behind the basis */
+	double *inverse; /* of the covariance; NULL if it is not known */
+	float  *block;	 /* the waiting rows, centred and scaled; NULL if there was none */
 	double *norms;	 /* their squared lengths */
 	int		block_size;
 	bool	complete;		/* all rows of the basis are orthonormal */
 	int64_t refreshed_rows; /* rows when basis and inverse were last cleaned */
+	int64_t looked_rows;	/* rows when the rotation was made for a look, before it was due */
+	float  *first_rotation; /* what it starts from, until it is due; NULL if not made */
 } Model;
 
 /* A tracker learns the basis and the covariance. */
@@ -102,10 +104,10 @@ struct Rotation
 	bool		stored; /* with the model; else start makes it again */
 	bool		signs;	/* needs the sums of sign(R y) y' */
 	int			recent; /* needs this many of the last projected rows */
-	/* R of a model without any row */
-	void (*start)(Model *model);
+	/* R of a model without any row; it comes as zeros */
+	void (*start)(const Model *model, double *rotation);
 	/* R after the covariance has changed; NULL if it does not follow */
-	void (*adapt)(Model *model);
+	void (*adapt)(Model *model, double *rotation);
 	/* records projected rows before R is adapted; NULL if it needs none */
 	void (*note)(Model *model, const double *projected, int rows);
 };
@@ -136,6 +138,7 @@ extern const Rotation rotation_unifdiag;
 /* a model without any row, with room to learn blocks of block_size rows; 0 chooses */
 extern Model *model_create(const ModelConfig *config, int block_size);
 extern void	  model_prepare(Model *model);
+extern void	  model_prepare_block(Model *model);
 extern Model *model_copy(const Model *model);
 extern void	  model_assign(Model *to, const Model *from);
 extern void	  model_free(Model *model);
@@ -166,19 +169,23 @@ extern double model_balance(const Model *model);
 /* the expected share of bits that differ between codes of the two */
 extern double model_drift(const Model *before, const Model *after);
 
+/* max |diag(R C R')/mean - 1| of another rotation R */
+extern double rotation_balance(const Model *model, const double *rotation);
+
 /* a random rotation from the seed; rotation_random.c */
-extern void rotation_start_random(Model *model);
+extern void rotation_start_random(const Model *model, double *rotation);
 
 /* turns the rotation, during the first rows, so that near rows get near codes; neighbours.c */
 #define NEIGHBOUR_ROWS 1024
 extern void neighbours_note(Model *model, const double *projected, int rows);
-extern void neighbours_turn(Model *model, bool balanced);
+extern void neighbours_turn(Model *model, double *rotation, bool balanced);
 
 /* small rotations of R, and the diagonal of R C R'; diagonal.c */
-extern void	  diagonal_keep(const Model *model, double *change, double *correction);
-extern void	  diagonal_balance(Model *model);
+extern void
+diagonal_keep(const Model *model, const double *rotation, double *change, double *correction);
+extern void	  diagonal_balance(const Model *model, double *rotation);
 extern double rotation_factor(const double *change, int bits, double angle, bool at_most);
-extern void	  rotation_apply(Model *model, const double *change);
+extern void	  rotation_apply(double *rotation, const double *change, int bits);
 
 /* Givens rotations that make the diagonal uniform, and how many; rotation_unifdiag.c */
 extern int unifdiag(double *covariance, double *rotation, int bits, bool stable);
@@ -190,8 +197,10 @@ extern void	  model_complete_basis(Model *model);
 extern void	  model_assign_rotation(Model *to, const Model *from);
 extern void	  model_settle(Model *model);
 extern void	  model_note_projections(Model *model, const double *projected, int rows);
+extern void	  model_start_rotation(Model *model);
 extern void	  model_adapt_rotation(Model *model);
 extern void	  model_invert(Model *model);
+extern void	  model_forget_inverse(Model *model);
 extern void	  model_refresh(Model *model);
 extern void	  model_rescale(Model *model, int exponent);
 extern void	  orthonormalise_row(const float *basis, int dims, int row, float *target);

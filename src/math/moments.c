@@ -11,6 +11,7 @@
 #include "linalg.h"
 #include "memory.h"
 #include "model.h"
+#include "rows.h"
 
 /* Sums of squares of each projection, without a rotation. */
 static double
@@ -34,26 +35,40 @@ model_explained_variance(const Model *model)
 
 /* max |diag(R C R')/mean - 1|, C the covariance */
 double
-model_balance(const Model *model)
+rotation_balance(const Model *model, const double *rotation)
 {
-	const int bits = model->config.bits;
-	double	  mean;
-	double	 *product;
-	double	  worst = 0.0;
+	const int	 bits = model->config.bits;
+	const double mean = trace(model) / bits;
+	double		*product = math_alloc((size_t) bits * (size_t) bits, sizeof(double));
+	double		 worst = 0.0;
 
-	if (model->config.tracker->random)
-		return 0.0;
-	mean = trace(model) / bits;
-	product = math_alloc((size_t) bits, sizeof(double));
+	multiply_d(false, false, bits, bits, bits, 1.0, rotation, model->covariance, 0.0, product);
 	for (int i = 0; i < bits && mean > 0.0; i++)
 	{
-		const double *row = model->rotation + (size_t) i * (size_t) bits;
+		const size_t row = (size_t) i * (size_t) bits;
+		const double variance = dot_d(bits, product + row, rotation + row);
 
-		multiply_vector_d(false, bits, bits, 1.0, model->covariance, row, 0.0, product);
-		worst = fmax(worst, fabs(dot_d(bits, product, row) / mean - 1.0));
+		worst = fmax(worst, fabs(variance / mean - 1.0));
 	}
 	math_free(product);
 	return worst;
+}
+
+/* The same of the model's own. */
+double
+model_balance(const Model *model)
+{
+	const size_t size = (size_t) model->config.bits * (size_t) model->config.bits;
+	double		*rotation;
+	double		 balance;
+
+	if (model->config.tracker->random)
+		return 0.0;
+	rotation = math_alloc(size, sizeof(double));
+	copy_double(model->rotation, rotation, size);
+	balance = rotation_balance(model, rotation);
+	math_free(rotation);
+	return balance;
 }
 
 /* The covariance of the projections, bits x bits, as sums. */

@@ -53,6 +53,15 @@
 /* numbers that are looked at side by side */
 #define LANES 8
 
+static void
+forget_rows(Model *model)
+{
+	if (model->recent != NULL)
+		math_free(model->recent);
+	model->recent = NULL;
+	model->recent_rows = 0;
+}
+
 /* Keeps the last rows, in the order they came, while R may still turn. */
 void
 neighbours_note(Model *model, const double *projected, int rows)
@@ -64,13 +73,7 @@ neighbours_note(Model *model, const double *projected, int rows)
 	const int	 kept = model->recent_rows < room ? model->recent_rows : room;
 
 	if (model->rows >= TURNING_ROWS || bits > MAX_BITS)
-	{
-		model->recent_rows = 0;
-		if (model->recent != NULL)
-			math_free(model->recent);
-		model->recent = NULL;
 		return;
-	}
 	model_prepare_recent(model);
 	memmove(model->recent, model->recent + (size_t) (model->recent_rows - kept) * bits,
 			(size_t) kept * bits * sizeof(float));
@@ -418,7 +421,7 @@ add_direction(Batch *batch, double angle, double *change)
 
 /* R climbs one step of that angle. */
 static void
-climb(Model *model, Batch *batch, double angle, bool balanced)
+climb(const Model *model, double *rotation, Batch *batch, double angle, bool balanced)
 {
 	const int	 bits = batch->bits;
 	const size_t size = (size_t) bits * (size_t) bits;
@@ -427,12 +430,12 @@ climb(Model *model, Batch *batch, double angle, bool balanced)
 	double		 step;
 	double		 share;
 
-	copy_single(model->rotation, batch->rotation, size);
+	copy_single(rotation, batch->rotation, size);
 	find_near(batch);
 	compute_gradient(batch);
 	add_direction(batch, 1.0 - SIGN_SHARE, change);
 	if (balanced)
-		diagonal_keep(model, change, correction);
+		diagonal_keep(model, rotation, change, correction);
 	else
 	{
 		/* where variances are uniform there may be nothing to gain by it, only rounding */
@@ -444,22 +447,24 @@ climb(Model *model, Batch *batch, double angle, bool balanced)
 	share = rotation_factor(correction, bits, angle, true);
 	for (size_t i = 0; i < size; i++)
 		change[i] = step * change[i] + share * correction[i];
-	rotation_apply(model, change);
+	rotation_apply(rotation, change, bits);
 	math_free(change);
 	math_free(correction);
 }
 
 /*
- * Turns R by a few steps, unless it has settled; the anchors are the last rows, others in each
+ * Turns R by a few steps, until it has settled; the anchors are the last rows, others in each
  * step.  Balanced, the diagonal of R C R' stays uniform.
  */
 void
-neighbours_turn(Model *model, bool balanced)
+neighbours_turn(Model *model, double *rotation, bool balanced)
 {
 	const double angle = ANGLE * (1.0 - (double) model->rows / TURNING_ROWS);
 	const int	 steps = model->config.bits <= LONG_BITS ? STEPS : STEPS / 2;
 	Batch		 batch;
 
+	if (angle <= 0.0)
+		forget_rows(model);
 	if (angle <= 0.0 || model->recent_rows < MIN_ROWS || model->config.bits < 2)
 		return;
 	batch_alloc(&batch, model->recent_rows, model->config.bits);
@@ -468,7 +473,7 @@ neighbours_turn(Model *model, bool balanced)
 		for (int step = 0; step < steps; step++)
 		{
 			batch.first = batch.rows - (step + 1) * ANCHORS;
-			climb(model, &batch, angle, balanced);
+			climb(model, rotation, &batch, angle, balanced);
 		}
 	}
 	batch_free(&batch);

@@ -120,9 +120,12 @@ projector_create(const Model *model)
 	projector->bounds = math_alloc(bits, sizeof(double));
 	model_projection(model, projector->projection);
 	for (size_t i = 0; i < bits; i++)
+	{
+		math_check_cancelled();
 		projector->bounds[i] =
 			make_coarse_direction(projector->projection + i * dims, zeros, model->config.dims,
 								  projector->coarse + i * stride);
+	}
 	math_free(zeros);
 	return projector;
 }

@@ -75,7 +75,7 @@ turn(double *rotation, double *rotated, const double *vectors, const double *val
 }
 
 static void
-adapt(Model *model)
+adapt(Model *model, double *rotation)
 {
 	const int	 bits = model->config.bits;
 	const size_t size = (size_t) bits * (size_t) bits;
@@ -90,16 +90,15 @@ adapt(Model *model)
 	memcpy(vectors, model->covariance, size * sizeof(double));
 	if (mean > 0.0 && symmetric_eigen(bits, vectors, values))
 	{
-		multiply_d(false, false, bits, bits, bits, 1.0, model->rotation, model->covariance, 0.0,
-				   product);
-		multiply_d(false, true, bits, bits, bits, 1.0, product, model->rotation, 0.0, rotated);
+		multiply_d(false, false, bits, bits, bits, 1.0, rotation, model->covariance, 0.0, product);
+		multiply_d(false, true, bits, bits, bits, 1.0, product, rotation, 0.0, rotated);
 		for (int turns = 0; turns < MAX_TURNS && imbalance(rotated, bits, mean) > TOLERANCE;
 			 turns++)
 		{
-			if (!turn(model->rotation, rotated, vectors, values, bits, mean))
+			if (!turn(rotation, rotated, vectors, values, bits, mean))
 				break;
 		}
-		restore_orthogonal(bits, model->rotation);
+		restore_orthogonal(bits, rotation);
 	}
 	math_free(vectors);
 	math_free(values);

@@ -13,6 +13,7 @@
 #include "linalg.h"
 #include "memory.h"
 #include "model.h"
+#include "rows.h"
 
 /* what is left of the sum each time R follows it */
 #define FADING 0.9
@@ -25,13 +26,24 @@ note(Model *model, const double *projected, int rows)
 {
 	const int	 bits = model->config.bits;
 	const size_t size = (size_t) rows * (size_t) bits;
-	double		*signs = math_alloc(size, sizeof(double));
-	double		*weighted = math_alloc(size, sizeof(double));
 	double		 weight = 1.0;
+	float		*single;
+	float		*rotated;
+	double		*signs;
+	double		*weighted;
 
-	multiply_d(false, true, rows, bits, bits, 1.0, projected, model->rotation, 0.0, signs);
+	/* there is no R yet */
+	if (model->rotated_rows == 0)
+		return;
+	single = math_alloc(size, sizeof(float));
+	rotated = math_alloc(size, sizeof(float));
+	signs = math_alloc(size, sizeof(double));
+	weighted = math_alloc(size, sizeof(double));
+	copy_single(projected, single, size);
+	multiply_f(false, true, rows, bits, bits, 1.0F, single, bits, model->rotation, bits, 0.0F,
+			   rotated, bits);
 	for (size_t i = 0; i < size; i++)
-		signs[i] = signs[i] >= 0.0 ? 1.0 : -1.0;
+		signs[i] = rotated[i] >= 0.0F ? 1.0 : -1.0;
 	/* the last row has weight one, each before it has been forgotten once more */
 	for (int t = rows - 1; t >= 0; t--)
 	{
@@ -41,12 +53,14 @@ note(Model *model, const double *projected, int rows)
 		weight *= model->config.forgetting;
 	}
 	multiply_d(true, false, bits, bits, rows, 1.0, signs, weighted, weight, model->signs);
+	math_free(single);
+	math_free(rotated);
 	math_free(signs);
 	math_free(weighted);
 }
 
 static void
-adapt(Model *model)
+adapt(Model *model, double *rotation)
 {
 	const int	 bits = model->config.bits;
 	const size_t size = (size_t) bits * (size_t) bits;
@@ -56,12 +70,12 @@ adapt(Model *model)
 	for (size_t i = 0; i < size; i++)
 		length = hypot(length, model->signs[i]);
 	for (size_t i = 0; i < size; i++)
-	{
-		nearest[i] = model->signs[i] + INERTIA * length / sqrt(bits) * model->rotation[i];
-		model->signs[i] *= FADING;
-	}
+		nearest[i] = model->signs[i] + INERTIA * length / sqrt(bits) * rotation[i];
 	if (length > 0.0 && nearest_orthogonal(bits, nearest))
-		memcpy(model->rotation, nearest, size * sizeof(double));
+		memcpy(rotation, nearest, size * sizeof(double));
+	/* last, when nothing can be cancelled any more */
+	for (size_t i = 0; i < size; i++)
+		model->signs[i] *= FADING;
 	math_free(nearest);
 }
 

@@ -5,9 +5,9 @@
 #include "model.h"
 
 static void
-adapt(Model *model)
+adapt(Model *model, double *rotation)
 {
-	neighbours_turn(model, false);
+	neighbours_turn(model, rotation, false);
 }
 
 const Rotation rotation_neighbour = {

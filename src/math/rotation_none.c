@@ -5,12 +5,12 @@
 #include "model.h"
 
 static void
-start(Model *model)
+start(const Model *model, double *rotation)
 {
 	const int bits = model->config.bits;
 
 	for (int i = 0; i < bits; i++)
-		model->rotation[(size_t) i * bits + i] = 1.0;
+		rotation[(size_t) i * bits + i] = 1.0;
 }
 
 const Rotation rotation_none = {

@@ -12,30 +12,48 @@
 /* the generator's stream for rotations; the basis has others, one for each row */
 #define ROTATION_STREAM UINT64_MAX
 
+/* rows that are made orthogonal to all before them at once */
+#define ROWS 32
+
+/* Takes out of count rows, each bits long, what lies along the rows before them. */
+static void
+remove_components(const double *before, int rows, double *from, int count, int bits,
+				  double *components)
+{
+	/* twice: the second pass removes what rounding left of the first */
+	for (int pass = 0; pass < 2 && rows > 0; pass++)
+	{
+		multiply_d(false, true, count, rows, bits, 1.0, from, before, 0.0, components);
+		multiply_d(false, false, count, bits, rows, -1.0, components, before, 1.0, from);
+	}
+}
+
 void
-rotation_start_random(Model *model)
+rotation_start_random(const Model *model, double *rotation)
 {
 	const int bits = model->config.bits;
-	double	 *components = math_alloc((size_t) bits, sizeof(double));
+	double	 *components = math_alloc((size_t) ROWS * (size_t) bits, sizeof(double));
 	Random	  random;
 
 	random_start(&random, model->config.seed, ROTATION_STREAM);
-	for (int i = 0; i < bits; i++)
+	for (int first = 0; first < bits; first += ROWS)
 	{
-		double *row = model->rotation + (size_t) i * bits;
-		double	length;
+		const int count = bits - first < ROWS ? bits - first : ROWS;
+		double	 *rows = rotation + (size_t) first * (size_t) bits;
 
-		for (int j = 0; j < bits; j++)
-			row[j] = random_normal(&random);
-		/* twice: the second pass removes what rounding left of the first */
-		for (int pass = 0; pass < 2 && i > 0; pass++)
+		for (size_t i = 0; i < (size_t) count * (size_t) bits; i++)
+			rows[i] = random_normal(&random);
+		remove_components(rotation, first, rows, count, bits, components);
+		for (int i = 0; i < count; i++)
 		{
-			multiply_vector_d(false, i, bits, 1.0, model->rotation, row, 0.0, components);
-			multiply_vector_d(true, i, bits, -1.0, model->rotation, components, 1.0, row);
+			double *row = rows + (size_t) i * (size_t) bits;
+			double	length;
+
+			remove_components(rows, i, row, 1, bits, components);
+			length = sqrt(dot_d(bits, row, row));
+			for (int j = 0; j < bits; j++)
+				row[j] /= length;
 		}
-		length = sqrt(dot_d(bits, row, row));
-		for (int j = 0; j < bits; j++)
-			row[j] /= length;
 	}
 	math_free(components);
 }

@@ -145,6 +145,7 @@ unifdiag(double *covariance, double *rotation, int bits, bool stable)
 	while (turns < bits - 1 && (stable ? outermost_pair(covariance, bits, mean, &pair)
 									   : first_pair(covariance, bits, mean, &pair)))
 	{
+		math_check_cancelled();
 		turn(covariance, rotation, bits, mean, pair, stable);
 		turns++;
 	}
@@ -163,27 +164,26 @@ set_identity(double *rotation, int bits)
 
 /* The stable form starts from a random rotation, which is nearly uniform already. */
 static void
-start(Model *model)
+start(const Model *model, double *rotation)
 {
 	if (model->config.stable)
-		rotation_start_random(model);
+		rotation_start_random(model, rotation);
 	else
-		set_identity(model->rotation, model->config.bits);
+		set_identity(rotation, model->config.bits);
 }
 
 /* Uniformizes the diagonal of R C R', C the covariance, by turning R. */
 static void
-balance(Model *model)
+balance(const Model *model, double *rotation)
 {
 	const int	 bits = model->config.bits;
 	const size_t size = (size_t) bits * bits;
 	double		*product = math_alloc(size, sizeof(double));
 	double		*rotated = math_alloc(size, sizeof(double));
 
-	multiply_d(false, false, bits, bits, bits, 1.0, model->rotation, model->covariance, 0.0,
-			   product);
-	multiply_d(false, true, bits, bits, bits, 1.0, product, model->rotation, 0.0, rotated);
-	unifdiag(rotated, model->rotation, bits, model->config.stable);
+	multiply_d(false, false, bits, bits, bits, 1.0, rotation, model->covariance, 0.0, product);
+	multiply_d(false, true, bits, bits, bits, 1.0, product, rotation, 0.0, rotated);
+	unifdiag(rotated, rotation, bits, model->config.stable);
 	math_free(product);
 	math_free(rotated);
 }
@@ -200,20 +200,20 @@ is_turned(const Model *model)
  * it moves within it to where neighbours stay together.
  */
 static void
-adapt(Model *model)
+adapt(Model *model, double *rotation)
 {
 	if (!model->config.stable)
-		set_identity(model->rotation, model->config.bits);
+		set_identity(rotation, model->config.bits);
 	if (is_turned(model))
 	{
-		neighbours_turn(model, true);
+		neighbours_turn(model, rotation, true);
 		/* many small turns, where there are any to build on, rather than a few large ones */
-		for (int i = 0;
-			 i < CORRECTIONS && model->rotated_rows > 0 && model_balance(model) > STABLE_TOLERANCE;
+		for (int i = 0; i < CORRECTIONS && model->rotated_rows > 0 &&
+						rotation_balance(model, rotation) > STABLE_TOLERANCE;
 			 i++)
-			diagonal_balance(model);
+			diagonal_balance(model, rotation);
 	}
-	balance(model);
+	balance(model, rotation);
 }
 
 static void

@@ -131,10 +131,3 @@ copy_double(const float *from, double *to, size_t count)
 	for (size_t i = 0; i < count; i++)
 		to[i] = from[i];
 }
-
-WIDE void
-round_to_single(double *numbers, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		numbers[i] = (float) numbers[i];
-}

@@ -30,6 +30,5 @@ centre_row(const float *row, double *mean, float *centred, int dims, double scal
 
 extern void copy_single(const double *from, float *to, size_t count);
 extern void copy_double(const float *from, double *to, size_t count);
-extern void round_to_single(double *numbers, size_t count);
 
 #endif /* UNIFDIAG_ROWS_H */

@@ -100,6 +100,7 @@ expand(const Model *model, float *basis)
 
 	for (int i = 0; i < model->config.bits; i++)
 	{
+		math_check_cancelled();
 		memset(x, 0, (size_t) padded * sizeof(float));
 		x[i] = 1.0F;
 		for (int round = ROUNDS - 1; round >= 0; round--)

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "memory.h"
 #include "model.h"
 #include "random.h"
 #include "rows.h"
@@ -23,6 +24,7 @@ start(Model *model)
 		double length;
 		Random random;
 
+		math_check_cancelled();
 		random_start(&random, model->config.seed, DIRECTION_STREAM + (uint64_t) i);
 		for (int k = 0; k < dims; k++)
 			row[k] = (float) random_normal(&random);

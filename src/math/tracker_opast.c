@@ -5,7 +5,6 @@
  * src/math/README.md has the formulae.  The first rows build the basis: each adds its part
  * outside of it as a new direction.  Once it is full, blocks of rows turn it.
  */
-#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -76,8 +75,6 @@ grow(Model *model, float *row, double norm)
 	}
 	math_free(components);
 	math_free(y);
-	if (rank == bits)
-		model_refresh(model);
 }
 
 /* The block's arrays; all have a row for each row of the block. */
@@ -96,7 +93,9 @@ typedef struct Block
 	double *omega;	/* what z z' is of the change of the inverse */
 	double *shares; /* for products with the rows before or after */
 	float  *shares_single;
+	double *lower;	 /* products of v with z of earlier rows */
 	float  *inverse; /* the model's as the block began, in single precision; NULL if not safe */
+	bool	lost;	 /* the model's was made anew since, and lacks the block's first rows */
 } Block;
 
 /*
@@ -138,7 +137,9 @@ block_alloc(Block *block, const Model *model)
 	block->omega = math_alloc(rows, sizeof(double));
 	block->shares = math_alloc(rows, sizeof(double));
 	block->shares_single = math_alloc(rows, sizeof(float));
+	block->lower = math_alloc(rows * rows, sizeof(double));
 	block->inverse = NULL;
+	block->lost = false;
 	if (is_single_safe(model))
 	{
 		block->inverse = math_alloc(bits * bits, sizeof(float));
@@ -160,6 +161,7 @@ block_free(Block *block)
 	math_free(block->omega);
 	math_free(block->shares);
 	math_free(block->shares_single);
+	math_free(block->lower);
 	if (block->inverse != NULL)
 		math_free(block->inverse);
 }
@@ -278,6 +280,7 @@ compute_gain_safely(Model *model, Block *block, int t, Products *pair)
 			return;
 	}
 	model_invert(model);
+	block->lost = true;
 	memset(block->omega, 0, (size_t) t * sizeof(double));
 	if (compute_gain(model, block, t, pair))
 		return;
@@ -366,11 +369,10 @@ update_basis(Model *model, Block *block)
 	const int	 dims = model->config.dims;
 	const int	 rows = block->rows;
 	const size_t size = (size_t) rows * (size_t) bits;
-	double		*lower = math_alloc((size_t) rows * (size_t) rows, sizeof(double));
 	float		*factor = block->products; /* no longer needed, and large enough */
 
-	multiply_d(false, true, rows, rows, bits, -1.0, block->v, block->z, 0.0, lower);
-	solve_unit_lower_transposed(rows, bits, lower, block->z);
+	multiply_d(false, true, rows, rows, bits, -1.0, block->v, block->z, 0.0, block->lower);
+	solve_unit_lower_transposed(rows, bits, block->lower, block->z);
 	copy_single(block->z, factor, size);
 	for (int t = 0; t < rows; t++)
 		scale_row(model->block + (size_t) t * (size_t) dims, dims, (float) block->kappa[t]);
@@ -378,7 +380,6 @@ update_basis(Model *model, Block *block)
 			   1.0F, model->block, dims);
 	multiply_f(true, false, bits, dims, rows, 1.0F, factor, bits, model->block, dims, 1.0F,
 			   model->basis, dims);
-	math_free(lower);
 }
 
 /* All rows' changes to the covariance and to its inverse; uses up y. */
@@ -400,7 +401,11 @@ update_covariance(Model *model, Block *block)
 		weight *= forgetting;
 	}
 	add_squares_d(bits, block->rows, 1.0, block->y, weight, model->covariance);
-
+	if (block->lost)
+	{
+		model_forget_inverse(model);
+		return;
+	}
 	for (int t = 0; t < block->rows; t++)
 	{
 		double		 *y = block->y + (size_t) t * (size_t) bits;
@@ -422,28 +427,45 @@ refresh_interval(const Model *model)
 	return fmin(most, model_memory(&model->config));
 }
 
+/* Products of the block's rows with other rows, from that column on. */
+static void
+multiply_block(const Model *model, Block *block, const float *rows, int count, int column)
+{
+	const int dims = model->config.dims;
+
+	multiply_f(false, true, block->rows, count, dims, 1.0F, model->block, dims, rows, dims, 0.0F,
+			   block->products + column, block->stride);
+}
+
 static void
 learn(Model *model)
 {
-	Block block;
+	const int bits = model->config.bits;
+	Block	  block;
 
 	/* until the basis is full, rows come one at a time */
-	if (model->rank < model->config.bits)
+	if (model->rank < bits)
 	{
-		assert(model->waiting == 1);
 		grow(model, model->block, model->norms[0]);
 		return;
 	}
+	if (model->inverse == NULL)
+		model_refresh(model);
 	block_alloc(&block, model);
-	/* the block follows W in memory: one product gives W x and the rows' own products */
-	multiply_f(false, true, block.rows, block.stride, model->config.dims, 1.0F, model->block,
-			   model->config.dims, model->basis, model->config.dims, 0.0F, block.products,
-			   block.stride);
+	multiply_block(model, &block, model->basis, bits, 0);
+	multiply_block(model, &block, model->block, block.rows, bits);
 	for (int t = 0; t < block.rows; t++)
+	{
+		math_check_cancelled();
 		step(model, &block, t);
+	}
+	/* a query that is cancelled in here would leave rows half learnt, and learn them again */
+	math_hold_cancel();
 	model_note_projections(model, block.y, block.rows);
 	update_covariance(model, &block);
 	update_basis(model, &block);
+	model->waiting = 0;
+	math_resume_cancel();
 	block_free(&block);
 	if ((double) (model->rows - model->refreshed_rows) >= refresh_interval(model))
 		model_refresh(model);

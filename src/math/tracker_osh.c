@@ -14,35 +14,32 @@
 #include "linalg.h"
 #include "memory.h"
 #include "model.h"
+#include "rows.h"
 
-/* W x of the rows, for a rotation that asks. */
+/* W x of the rows, for a rotation that asks; products is room for them. */
 static void
-note_projections(Model *model)
+note_projections(Model *model, float *products, double *projected)
 {
 	const int bits = model->config.bits;
 	const int dims = model->config.dims;
 	const int rows = model->waiting;
-	float	 *products;
-	double	 *projected;
 
 	if (model->config.rotation->note == NULL || model->rank < bits)
 		return;
-	products = math_alloc((size_t) rows * (size_t) bits, sizeof(float));
-	projected = math_alloc((size_t) rows * (size_t) bits, sizeof(double));
 	multiply_f(false, true, rows, bits, dims, 1.0F, model->block, dims, model->basis, dims, 0.0F,
 			   products, bits);
-	for (size_t i = 0; i < (size_t) rows * (size_t) bits; i++)
-		projected[i] = products[i];
+	copy_double(products, projected, (size_t) rows * (size_t) bits);
 	model_note_projections(model, projected, rows);
-	math_free(products);
-	math_free(projected);
 }
 
 static void
 learn(Model *model)
 {
 	const int	 rows = model->waiting;
+	const size_t size = (size_t) rows * (size_t) model->config.bits;
 	const double forgetting = model->config.forgetting;
+	float		*products = math_alloc(size, sizeof(float));
+	double		*projected = math_alloc(size, sizeof(double));
 	Stack		 stack;
 	int			*nearest;
 	int			 count;
@@ -61,10 +58,15 @@ learn(Model *model)
 						  sqrt(pow(forgetting, rows - 1 - t)));
 	for (int i = 0; i < count; i++)
 		nearest[i] = i;
+	/* the model changes at its end: from there on nothing may be cancelled, or rows count twice */
 	stack_principal(&stack, nearest, model);
+	math_hold_cancel();
+	note_projections(model, products, projected);
+	math_resume_cancel();
 	stack_free(&stack);
 	math_free(nearest);
-	note_projections(model);
+	math_free(products);
+	math_free(projected);
 }
 
 static int

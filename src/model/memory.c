@@ -29,3 +29,16 @@ math_check_cancelled(void)
 {
 	CHECK_FOR_INTERRUPTS();
 }
+
+void
+math_hold_cancel(void)
+{
+	HOLD_INTERRUPTS();
+}
+
+/* After an error in between, the server has let go of it already. */
+void
+math_resume_cancel(void)
+{
+	RESUME_INTERRUPTS();
+}

@@ -88,14 +88,6 @@ read_stored(Datum datum, Model **base)
 	return model;
 }
 
-/* Computes what a model needs for learning and is not stored. */
-static void
-prepare_to_learn(Model *model)
-{
-	if (model != NULL && model->rows > 0 && model->rank == model->config.bits)
-		model_refresh(model);
-}
-
 /* The model that a model and its base stand for; both are used up. */
 static Model *
 merge_base(Model *model, Model *base)
@@ -109,7 +101,7 @@ merge_base(Model *model, Model *base)
 
 /*
  * An aggregate's state, to be changed: the given object, if it belongs to the parent context, or
- * else a copy there, ready to learn.  It keeps its base.
+ * else a copy there.  It keeps its base.
  */
 Sketcher *
 sketcher_state(Datum datum, MemoryContext parent)
@@ -131,11 +123,7 @@ sketcher_state(Datum datum, MemoryContext parent)
 			sketcher->base = model_copy(original->base);
 	}
 	else
-	{
 		sketcher->model = read_stored(datum, &sketcher->base);
-		prepare_to_learn(sketcher->model);
-		prepare_to_learn(sketcher->base);
-	}
 	MemoryContextSwitchTo(caller);
 	MemoryContextSetParent(sketcher->header.eoh_context, parent);
 	return sketcher;

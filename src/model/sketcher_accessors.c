@@ -12,6 +12,7 @@
 #include "utils/builtins.h"
 
 #include "../compat.h"
+#include "../math/rows.h"
 #include "sketcher.h"
 
 PG_FUNCTION_INFO_V1(sketcher_info);
@@ -63,18 +64,6 @@ make_array(const void *numbers, int rows, int columns, Oid type)
 		type == FLOAT4OID || FLOAT8PASSBYVAL, type == FLOAT4OID ? TYPALIGN_INT : TYPALIGN_DOUBLE));
 }
 
-/* The same with numbers in double precision that are returned in single. */
-static Datum
-make_real_array(const double *numbers, int rows, int columns)
-{
-	const int count = Max(rows, 1) * columns;
-	float	 *floats = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(float) * count);
-
-	for (int i = 0; i < count; i++)
-		floats[i] = (float) numbers[i];
-	return make_array(floats, rows, columns, FLOAT4OID);
-}
-
 static Model *
 get_taught_model(FunctionCallInfo fcinfo, int n)
 {
@@ -90,7 +79,10 @@ sketcher_mean(PG_FUNCTION_ARGS)
 {
 	Model *model = get_taught_model(fcinfo, 0);
 
-	PG_RETURN_DATUM(make_real_array(model->mean, 0, model->config.dims));
+	float *mean = palloc(sizeof(float) * model->config.dims);
+
+	copy_single(model->mean, mean, model->config.dims);
+	PG_RETURN_DATUM(make_array(mean, 0, model->config.dims, FLOAT4OID));
 }
 
 PG_FUNCTION_INFO_V1(sketcher_basis);
@@ -112,17 +104,17 @@ sketcher_rotation(PG_FUNCTION_ARGS)
 {
 	Model	 *model = get_taught_model(fcinfo, 0);
 	const int bits = model->config.bits;
-	double	 *rotation = model->rotation;
+	float	 *rotation = model->rotation;
 
 	/* a random basis is not rotated */
 	if (rotation == NULL)
 	{
-		rotation = MemoryContextAllocExtended(CurrentMemoryContext, sizeof(double) * bits * bits,
+		rotation = MemoryContextAllocExtended(CurrentMemoryContext, sizeof(float) * bits * bits,
 											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 		for (int i = 0; i < bits; i++)
-			rotation[(Size) i * bits + i] = 1.0;
+			rotation[(Size) i * bits + i] = 1.0F;
 	}
-	PG_RETURN_DATUM(make_real_array(rotation, bits, bits));
+	PG_RETURN_DATUM(make_array(rotation, bits, bits, FLOAT4OID));
 }
 
 /* The sums, divided by the weight, at the vectors' own scale. */

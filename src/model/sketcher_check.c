@@ -119,9 +119,7 @@ check_rotation(const Model *model)
 
 	for (size_t i = 0; i < bits; i++)
 	{
-		const double *row = model->rotation + i * bits;
-
-		check_length(dot_d((int) bits, row, row));
+		check_length(squared_length(model->rotation + i * bits, (int) bits));
 	}
 	/* each row adds at most its length to a sum of signs */
 	for (size_t i = 0; i < bits * bits && model->signs != NULL; i++)
@@ -160,18 +158,18 @@ sketcher_check_angles(const Model *model)
 	const int	 dims = model->config.dims;
 	const size_t size = (size_t) bits * (size_t) bits;
 	float		*of_basis;
-	double		*of_rotation;
+	float		*of_rotation;
 	double		 basis_skew = 0.0;
 	double		 rotation_skew = 0.0;
 
 	if (model->rows == 0 || model->config.tracker->random)
 		return;
 	of_basis = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(float) * size);
-	of_rotation = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(double) * size);
+	of_rotation = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(float) * size);
 	multiply_f(false, true, bits, bits, dims, 1.0F, model->basis, dims, model->basis, dims, 0.0F,
 			   of_basis, bits);
-	multiply_d(false, true, bits, bits, bits, 1.0, model->rotation, model->rotation, 0.0,
-			   of_rotation);
+	multiply_f(false, true, bits, bits, bits, 1.0F, model->rotation, bits, model->rotation, bits,
+			   0.0F, of_rotation, bits);
 	for (size_t i = 0; i < size; i++)
 	{
 		const double expected = i % ((size_t) bits + 1) == 0 ? 1.0 : 0.0;

@@ -89,15 +89,6 @@ write_floats(char *out, const float *values, size_t count)
 	return out;
 }
 
-/* doubles whose values single precision has */
-static char *
-write_rounded(char *out, const double *values, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		out = write_float(out, (float) values[i]);
-	return out;
-}
-
 static uint16
 read_16(const char *data)
 {
@@ -161,14 +152,6 @@ read_float(const char *data)
 
 static const char *
 read_floats(const char *data, float *values, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		values[i] = read_float(data + sizeof(float) * i);
-	return data + sizeof(float) * count;
-}
-
-static const char *
-read_rounded(const char *data, double *values, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		values[i] = read_float(data + sizeof(float) * i);
@@ -279,7 +262,7 @@ write_body(const Model *model, char *out)
 	for (size_t i = 0; i < bits; i++)
 		out = write_doubles(out, model->covariance + i * bits, i + 1);
 	if (model->config.rotation->stored)
-		out = write_rounded(out, model->rotation, bits * bits);
+		out = write_floats(out, model->rotation, bits * bits);
 	if (model->config.rotation->signs)
 		out = write_doubles(out, model->signs, bits * bits);
 	out = write_floats(out, model->block, (size_t) model->waiting * dims);
@@ -400,12 +383,17 @@ read_body(const char *data, Model *model)
 	if (tracker->random)
 		return;
 	data = read_covariance(data, model->covariance, bits);
+	/* else it is the same at each start */
 	if (rotation->stored)
-		data = read_rounded(data, model->rotation, bits * bits);
+		data = read_floats(data, model->rotation, bits * bits);
 	else
-		rotation->start(model);
+		model_start_rotation(model);
+	/* there was none to make since */
+	model->looked_rows = model->rows;
 	if (rotation->signs)
 		data = read_doubles(data, model->signs, bits * bits);
+	if (model->waiting > 0)
+		model_prepare_block(model);
 	data = read_floats(data, model->block, (size_t) model->waiting * dims);
 	for (int t = 0; t < model->waiting; t++)
 		model->norms[t] = squared_length(model->block + (size_t) t * dims, (int) dims);

@@ -70,8 +70,7 @@ test_parts(int dims, int bits, int rank, const char *what)
 	ratio = explained(merged, data, rows) / explained(serial, data, rows);
 	ok(ratio > 0.99, "%s: four parts explain %.4f of what the whole does", what, ratio);
 	ok(same_summary(serial, merged), "%s: rows, mean and total variance are the same", what);
-	ok(basis_skew(merged) < 1e-5 && rotation_skew(merged->rotation, bits) < 1e-6, "%s: orthonormal",
-	   what);
+	ok(basis_skew(merged) < 1e-5 && model_rotation_skew(merged) < 1e-6, "%s: orthonormal", what);
 	ok(merged->rank == (rank < bits ? rank : bits), "%s: rank %d", what, merged->rank);
 	model_free(serial);
 	model_free(merged);
@@ -121,6 +120,54 @@ test_anchor(bool anchored, int rows_a, int rows_b)
 	model_free(model);
 	model_free(before);
 	model_free(part);
+	free(data);
+}
+
+/* Rows are kept for the rotation while it turns: not in one that has settled by being merged. */
+static void
+test_settled(void)
+{
+	ModelConfig config = make_config(30, 8);
+	float	   *data = make_rows(5000, 30, 30, 16);
+	Model	   *a;
+	Model	   *b;
+
+	config.rotation = &rotation_neighbour;
+	a = learn_rows(&config, 0, data, 0, 3000);
+	b = learn_rows(&config, 0, data, 3000, 5000);
+	ok(a->recent_rows > 0 && b->recent_rows > 0, "young models remember rows");
+	model_merge(a, b, false);
+	ok(a->recent_rows == 0 && a->recent == NULL, "merged to an old one they do not");
+	model_free(a);
+	model_free(b);
+	free(data);
+}
+
+/* What the sums of signs are made of is forgotten with the rows, too. */
+static void
+test_forgotten_signs(void)
+{
+	ModelConfig config = make_config(30, 8);
+	float	   *data = make_rows(3000, 30, 30, 17);
+	Model	   *a;
+	Model	   *b;
+	double		before = 0.0;
+	double		after = 0.0;
+
+	config.rotation = &rotation_itq;
+	config.forgetting = 0.999;
+	a = learn_rows(&config, 0, data, 0, 1000);
+	b = learn_rows(&config, 0, data, 1000, 3000);
+	for (int i = 0; i < 8 * 8; i++)
+		before += pow(ldexp(a->signs[i], a->exponent), 2);
+	model_merge(a, b, true);
+	for (int i = 0; i < 8 * 8; i++)
+		after += pow(ldexp(a->signs[i], a->exponent), 2);
+	/* each time that R follows, a tenth goes as well */
+	ok(fabs(sqrt(after / before) / (0.9 * pow(0.999, 2000)) - 1.0) < 1e-6,
+	   "sums of signs are forgotten by as much as rows: %.4f", sqrt(after / before));
+	model_free(a);
+	model_free(b);
 	free(data);
 }
 
@@ -191,6 +238,8 @@ main(void)
 	test_symmetry(3, 4);
 	test_anchor(false, 5000, 500);
 	test_anchor(true, 3000, 3000);
+	test_settled();
+	test_forgotten_signs();
 	test_empty();
 	test_drift();
 	return done_testing();

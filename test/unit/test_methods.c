@@ -82,7 +82,8 @@ test_copy(const ModelConfig *config, const float *data)
 	model_sync(copy);
 	same = same_doubles(model->mean, copy->mean, DIMS) &&
 		   same_doubles(model->covariance, copy->covariance, (size_t) BITS * BITS) &&
-		   same_doubles(model->rotation, copy->rotation, (size_t) BITS * BITS) &&
+		   (model->rotation == NULL ||
+			memcmp(model->rotation, copy->rotation, sizeof(float) * BITS * BITS) == 0) &&
 		   same_doubles(model->signs, copy->signs, (size_t) BITS * BITS);
 	ok(same && code_difference(model, data, copy, data, ROWS) == 0.0,
 	   "%s: a copy goes on like the original", name_of(config));
@@ -180,8 +181,7 @@ is_usable(const Model *model, const float *data, int rows)
 				  isfinite(model_explained_variance(model)) && isfinite(model_drift(model, model));
 
 	if (model->rotation != NULL)
-		finite &=
-			rotation_skew(model->rotation, model->config.bits) < 1e-6 && basis_skew(model) < 1e-5;
+		finite &= model_rotation_skew(model) < 1e-6 && basis_skew(model) < 1e-5;
 	/* NaN would compare as a difference between the model and itself */
 	return finite && code_difference(model, data, model, data, rows) == 0.0;
 }
@@ -343,7 +343,7 @@ test_hadamard(int dims, int bits)
 
 /* The mean distance of the rows, in the basis, from their own signs, both one long. */
 static double
-quantization_error(const Model *model, const double *rotation, const float *data)
+quantization_error(const Model *model, const float *rotation, const float *data)
 {
 	const int bits = model->config.bits;
 	float	 *y = math_alloc((size_t) bits, sizeof(float));

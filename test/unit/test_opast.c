@@ -316,7 +316,7 @@ test_long_stream(void)
 		}
 	}
 	ok(worst < 1e-5, "orthonormal to %.1e over a million rows", worst);
-	ok(rotation_skew(model->rotation, 8) < 1e-6, "and so is the rotation");
+	ok(model_rotation_skew(model) < 1e-6, "and so is the rotation");
 	model_free(model);
 	free(data);
 }
@@ -423,7 +423,7 @@ is_usable(const Model *model, const float *data, int rows)
 	for (int i = 0; i < bits * bits; i++)
 		finite &= isfinite(model->covariance[i]) && isfinite(model->rotation[i]);
 	/* NaN would compare as a difference between the model and itself */
-	return finite && basis_skew(model) < 1e-5 && rotation_skew(model->rotation, bits) < 1e-6 &&
+	return finite && basis_skew(model) < 1e-5 && model_rotation_skew(model) < 1e-6 &&
 		   code_difference(model, data, model, data, rows) == 0.0;
 }
 
