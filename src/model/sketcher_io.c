@@ -6,10 +6,54 @@
 
 #include "common/base64.h"
 #include "libpq/pqformat.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "../compat.h"
 #include "sketcher.h"
+
+/* bytes that become text, or are made of it, between two looks for a cancelled query: whole threes */
+#define PART_SIZE (3 << 20)
+
+/* Base64 of the bytes; false if there is no room. */
+static bool
+encode(const char *bytes, int size, char *text, int room)
+{
+	for (int done = 0; done < size; done += PART_SIZE)
+	{
+		const int length = pg_b64_encode((const Base64Byte *) bytes + done,
+										 Min(size - done, PART_SIZE), text, room);
+
+		CHECK_FOR_INTERRUPTS();
+		if (length < 0)
+			return false;
+		text += length;
+		room -= length;
+	}
+	*text = '\0';
+	return true;
+}
+
+/* The bytes that base64 stands for; -1 if it is something else. */
+static int
+decode(const char *text, int length, char *bytes, int room)
+{
+	const int part = PART_SIZE / 3 * 4;
+	int		  size = 0;
+
+	for (int done = 0; done < length; done += part)
+	{
+		const int made = pg_b64_decode(text + done, Min(length - done, part),
+									   (Base64Byte *) bytes + size, room - size);
+
+		CHECK_FOR_INTERRUPTS();
+		/* padding is at the end only */
+		if (made < 0 || (made < PART_SIZE && length - done > part))
+			return -1;
+		size += made;
+	}
+	return size;
+}
 
 /* A stored value of these bytes, which may be anything. */
 static struct varlena *
@@ -38,7 +82,7 @@ sketcher_in(PG_FUNCTION_ARGS)
 	const int		length = (int) strlen(text);
 	const int		room = pg_b64_dec_len(length);
 	struct varlena *value = palloc(VARHDRSZ + room);
-	const int		size = pg_b64_decode(text, length, (Base64Byte *) VARDATA(value), room);
+	const int		size = decode(text, length, VARDATA(value), room);
 
 	if (size < 0)
 		ereport(ERROR, errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
@@ -55,11 +99,9 @@ sketcher_out(PG_FUNCTION_ARGS)
 	const int		size = (int) VARSIZE_ANY_EXHDR(value);
 	const int		room = pg_b64_enc_len(size);
 	char		   *text = palloc(room + 1);
-	const int length = pg_b64_encode((const Base64Byte *) VARDATA_ANY(value), size, text, room);
 
-	if (length < 0)
+	if (!encode(VARDATA_ANY(value), size, text, room))
 		elog(ERROR, "could not encode a sketcher");
-	text[length] = '\0';
 	PG_RETURN_CSTRING(text);
 }
 
