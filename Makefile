@@ -97,6 +97,7 @@ OBJS = \
 	src/math/neighbours.o \
 	src/math/projector.o \
 	src/math/random.o \
+	src/math/recent_rows.o \
 	src/math/rotation_isohash.o \
 	src/math/rotation_itq.o \
 	src/math/rotation_neighbour.o \

@@ -116,15 +116,6 @@ start_model(Model *model)
 		model->config.tracker->start(model);
 }
 
-/* Room for the last projected rows, which only a young model has. */
-void
-model_prepare_recent(Model *model)
-{
-	if (model->recent == NULL)
-		model->recent = math_alloc(
-			(size_t) model->config.rotation->recent * (size_t) model->config.bits, sizeof(float));
-}
-
 static void
 free_array(void *array)
 {
@@ -143,7 +134,7 @@ model_free(Model *model)
 	free_array(model->rotation);
 	free_array(model->first_rotation);
 	free_array(model->signs);
-	free_array(model->recent);
+	recent_forget(model);
 	free_array(model->inverse);
 	math_free(model);
 }
@@ -160,8 +151,9 @@ model_assign_rotation(Model *to, const Model *from)
 		memcpy(to->signs, from->signs, bits * bits * sizeof(double));
 	if (from->recent_rows > 0)
 	{
-		model_prepare_recent(to);
-		memcpy(to->recent, from->recent, (size_t) from->recent_rows * bits * sizeof(float));
+		recent_prepare(to);
+		memcpy(to->recent, from->recent, (size_t) from->recent_rows * bits);
+		memcpy(to->recent_scales, from->recent_scales, (size_t) from->recent_rows * sizeof(float));
 	}
 	to->recent_rows = from->recent_rows;
 	to->rotated_rows = from->rotated_rows;
@@ -241,8 +233,8 @@ model_rescale(Model *model, int exponent)
 		model->inverse[i] /= factor;
 	for (size_t i = 0; i < bits * bits && model->signs != NULL; i++)
 		model->signs[i] *= root;
-	for (size_t i = 0; i < (size_t) model->recent_rows * bits; i++)
-		model->recent[i] = (float) (model->recent[i] * root);
+	for (int t = 0; t < model->recent_rows; t++)
+		model->recent_scales[t] = (float) (model->recent_scales[t] * root);
 	for (size_t i = 0; i < (size_t) model->waiting * dims; i++)
 		model->block[i] = (float) (model->block[i] * root);
 	for (int t = 0; t < model->waiting; t++)

@@ -50,19 +50,20 @@ typedef struct Model
 {
 	ModelConfig config;
 	int64_t		rows;
-	double		weight;		  /* sum of the rows' weights; rows, if nothing is forgotten */
-	double		scatter;	  /* weighted sum of squared distances from the mean */
-	int			exponent;	  /* basis, covariance and scatter see vectors times 2^-exponent */
-	int			rank;		  /* basis rows learnt; the others only complete the basis */
-	int64_t		rotated_rows; /* rows when the rotation was last adapted */
-	double	   *mean;		  /* dims; the vectors' own scale */
-	float	   *basis;		  /* bits x dims, orthonormal rows */
-	double	   *covariance;	  /* bits x bits, sums, of the projected vectors */
-	float	   *rotation;	  /* bits x bits, orthogonal */
-	double	   *signs;		  /* bits x bits, sums of sign(R y) y', or NULL */
-	float	   *recent;		  /* the last projected rows, bits each; NULL if there are none */
-	int			recent_rows;  /* how many there are */
-	int			waiting;	  /* rows of the block that the tracker has not taken in */
+	double		weight;		   /* sum of the rows' weights; rows, if nothing is forgotten */
+	double		scatter;	   /* weighted sum of squared distances from the mean */
+	int			exponent;	   /* basis, covariance and scatter see vectors times 2^-exponent */
+	int			rank;		   /* basis rows learnt; the others only complete the basis */
+	int64_t		rotated_rows;  /* rows when the rotation was last adapted */
+	double	   *mean;		   /* dims; the vectors' own scale */
+	float	   *basis;		   /* bits x dims, orthonormal rows */
+	double	   *covariance;	   /* bits x bits, sums, of the projected vectors */
+	float	   *rotation;	   /* bits x bits, orthogonal */
+	double	   *signs;		   /* bits x bits, sums of sign(R y) y', or NULL */
+	int8_t	   *recent;		   /* the last projected rows, bits each; NULL if there are none */
+	float	   *recent_scales; /* what each one's numbers are to be multiplied by */
+	int			recent_rows;   /* how many there are */
+	int			waiting;	   /* rows of the block that the tracker has not taken in */
 
 	/* what only learning needs, and what is not stored */
 	double *inverse; /* of the covariance; NULL if it is not known */
@@ -176,9 +177,15 @@ extern double rotation_balance(const Model *model, const double *rotation);
 extern void rotation_start_random(const Model *model, double *rotation);
 
 /* turns the rotation, during the first rows, so that near rows get near codes; neighbours.c */
-#define NEIGHBOUR_ROWS 1024
+#define NEIGHBOUR_ROWS 960
 extern void neighbours_note(Model *model, const double *projected, int rows);
 extern void neighbours_turn(Model *model, double *rotation, bool balanced);
+
+/* the last projected rows; recent_rows.c */
+extern void recent_prepare(Model *model);
+extern void recent_forget(Model *model);
+extern void recent_keep(Model *model, const double *projected, int rows, int most);
+extern bool recent_read(const Model *model, float *rows);
 
 /* small rotations of R, and the diagonal of R C R'; diagonal.c */
 extern void
@@ -192,7 +199,6 @@ extern int unifdiag(double *covariance, double *rotation, int bits, bool stable)
 
 /* for trackers and merging */
 extern double model_memory(const ModelConfig *config);
-extern void	  model_prepare_recent(Model *model);
 extern void	  model_complete_basis(Model *model);
 extern void	  model_assign_rotation(Model *to, const Model *from);
 extern void	  model_settle(Model *model);

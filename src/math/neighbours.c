@@ -53,33 +53,15 @@
 /* numbers that are looked at side by side */
 #define LANES 8
 
-static void
-forget_rows(Model *model)
-{
-	if (model->recent != NULL)
-		math_free(model->recent);
-	model->recent = NULL;
-	model->recent_rows = 0;
-}
-
-/* Keeps the last rows, in the order they came, while R may still turn. */
+/* Keeps the last rows while R may still turn. */
 void
 neighbours_note(Model *model, const double *projected, int rows)
 {
-	const size_t bits = (size_t) model->config.bits;
-	const int	 most = bits <= LONG_BITS ? NEIGHBOUR_ROWS : NEIGHBOUR_ROWS / 2;
-	const int	 fresh = rows < most ? rows : most;
-	const int	 room = most - fresh;
-	const int	 kept = model->recent_rows < room ? model->recent_rows : room;
+	const int bits = model->config.bits;
 
-	if (model->rows >= TURNING_ROWS || bits > MAX_BITS)
-		return;
-	model_prepare_recent(model);
-	memmove(model->recent, model->recent + (size_t) (model->recent_rows - kept) * bits,
-			(size_t) kept * bits * sizeof(float));
-	copy_single(projected + (size_t) (rows - fresh) * bits, model->recent + (size_t) kept * bits,
-				(size_t) fresh * bits);
-	model->recent_rows = kept + fresh;
+	if (model->rows < TURNING_ROWS && bits <= MAX_BITS)
+		recent_keep(model, projected, rows,
+					bits <= LONG_BITS ? NEIGHBOUR_ROWS : NEIGHBOUR_ROWS / 2);
 }
 
 /* The rows and what is computed of them; pairs are of an anchor and a row. */
@@ -226,27 +208,6 @@ find_near(Batch *batch)
 	threshold = (float) (sum / ANCHORS);
 	for (size_t i = 0; i < (size_t) ANCHORS * (size_t) rows; i++)
 		batch->near[i] = batch->near[i] <= threshold ? 1.0F : 0.0F;
-}
-
-/* The model's last rows, measured so that their mean square is 1; false if they are zero. */
-static bool
-read_rows(Batch *batch, const Model *model)
-{
-	const size_t bits = (size_t) batch->bits;
-	const size_t size = (size_t) batch->rows * bits;
-	double		 squares = 0.0;
-	double		 scale;
-
-	for (size_t i = 0; i < size; i++)
-		squares += (double) model->recent[i] * model->recent[i];
-	scale = sqrt((double) size / squares);
-	if (!(squares > 0.0) || !isfinite(scale))
-		return false;
-	for (size_t i = 0; i < size; i++)
-		batch->y[i] = (float) (model->recent[i] * scale);
-	for (int t = 0; t < batch->rows; t++)
-		batch->squares[t] = (float) squared_length(batch->y + (size_t) t * bits, batch->bits);
-	return true;
 }
 
 WIDE static void
@@ -464,12 +425,15 @@ neighbours_turn(Model *model, double *rotation, bool balanced)
 	Batch		 batch;
 
 	if (angle <= 0.0)
-		forget_rows(model);
+		recent_forget(model);
 	if (angle <= 0.0 || model->recent_rows < MIN_ROWS || model->config.bits < 2)
 		return;
 	batch_alloc(&batch, model->recent_rows, model->config.bits);
-	if (read_rows(&batch, model))
+	if (recent_read(model, batch.y))
 	{
+		for (int t = 0; t < batch.rows; t++)
+			batch.squares[t] =
+				(float) squared_length(batch.y + (size_t) t * (size_t) batch.bits, batch.bits);
 		for (int step = 0; step < steps; step++)
 		{
 			batch.first = batch.rows - (step + 1) * ANCHORS;

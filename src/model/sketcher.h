@@ -31,7 +31,8 @@
  *                             random; else covariance, the lower triangle by rows, doubles;
  *                             rotation, if it is stored, bits x bits floats; signs, if the
  *                             rotation needs them, bits x bits doubles; waiting rows, waiting
- *                             x dims floats; recent rows, recent x bits floats
+ *                             x dims floats; recent rows' scales, recent floats;
+ *                             their numbers, recent x bits signed bytes
  *               with a base:  another such value, to the end
  *
  * In memory a sketcher is an expanded object around a Model.  A base is the model that

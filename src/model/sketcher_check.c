@@ -102,12 +102,21 @@ check_covariance(const Model *model)
 
 /* Rows, waiting to be learnt or remembered: none is longer than the vectors' scale allows. */
 static void
-check_rows(const float *rows, int count, int columns)
+check_rows(const Model *model)
 {
-	for (int t = 0; t < count; t++)
+	const int dims = model->config.dims;
+
+	for (int t = 0; t < model->waiting; t++)
 	{
-		if (!(squared_length(rows + (size_t) t * (size_t) columns, columns) <=
+		if (!(squared_length(model->block + (size_t) t * (size_t) dims, dims) <=
 			  SLACK * MAX_SQUARED_LENGTH))
+			report_damage("a row is longer than its exponent allows");
+	}
+	for (int t = 0; t < model->recent_rows; t++)
+	{
+		const double largest = (double) model->recent_scales[t] * INT8_MAX;
+
+		if (!(largest >= 0.0 && largest <= SLACK * sqrt(MAX_SQUARED_LENGTH)))
 			report_damage("a row is longer than its exponent allows");
 	}
 }
@@ -143,8 +152,7 @@ sketcher_check_arrays(const Model *model)
 		return;
 	check_covariance(model);
 	check_rotation(model);
-	check_rows(model->block, model->waiting, dims);
-	check_rows(model->recent, model->recent_rows, bits);
+	check_rows(model);
 }
 
 /*

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "miscadmin.h"
 #include "port/pg_bswap.h"
 #include "port/pg_crc32c.h"
 #include "utils/memutils.h"
@@ -175,7 +176,7 @@ body_size(const ModelConfig *config, Size waiting, Size recent)
 		size += bits * bits * sizeof(float);
 	if (config->rotation->signs)
 		size += bits * bits * sizeof(double);
-	return size + waiting * dims * sizeof(float) + recent * bits * sizeof(float);
+	return size + waiting * dims * sizeof(float) + recent * (sizeof(float) + bits);
 }
 
 static Size
@@ -266,7 +267,10 @@ write_body(const Model *model, char *out)
 	if (model->config.rotation->signs)
 		out = write_doubles(out, model->signs, bits * bits);
 	out = write_floats(out, model->block, (size_t) model->waiting * dims);
-	return write_floats(out, model->recent, (size_t) model->recent_rows * bits);
+	out = write_floats(out, model->recent_scales, (size_t) model->recent_rows);
+	if (model->recent_rows > 0)
+		memcpy(out, model->recent, (size_t) model->recent_rows * bits);
+	return out + (size_t) model->recent_rows * bits;
 }
 
 /* Writes a model that is in sync, and its base; size is what format_size said. */
@@ -399,8 +403,9 @@ read_body(const char *data, Model *model)
 		model->norms[t] = squared_length(model->block + (size_t) t * dims, (int) dims);
 	if (model->recent_rows > 0)
 	{
-		model_prepare_recent(model);
-		read_floats(data, model->recent, (size_t) model->recent_rows * bits);
+		recent_prepare(model);
+		data = read_floats(data, model->recent_scales, (size_t) model->recent_rows);
+		memcpy(model->recent, data, (size_t) model->recent_rows * bits);
 	}
 }
 
@@ -439,6 +444,7 @@ read_model(const char *data, Size size, Size *used)
 	if (checksum(data, size) != read_32(data + CHECKSUM_OFFSET))
 		report_damage("its checksum does not match its contents");
 
+	CHECK_FOR_INTERRUPTS();
 	sketcher_require_linalg();
 	model = model_create(&config, 0);
 	read_counts(data, model);
@@ -446,6 +452,7 @@ read_model(const char *data, Size size, Size *used)
 	{
 		model_prepare(model);
 		read_body(data + SKETCHER_HEADER_SIZE, model);
+		CHECK_FOR_INTERRUPTS();
 		sketcher_check_arrays(model);
 	}
 	*used = expected;

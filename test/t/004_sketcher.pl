@@ -112,7 +112,7 @@ foreach my $case (
 	[ 88 + 96 + 288, pack('d>', -1), $damaged . 'a variance is negative', 'covariance' ],
 	[ 88 + 96 + 288 + 168, pack('d>*', (0) x 6), $damaged . 'rows that should be one long are not', 'rotation' ],
 	[ 80, pack('N', 1), $damaged . 'impossible number of waiting rows', 'waiting rows' ],
-	[ 84, pack('N', 1025), $damaged . 'impossible number of recent rows', 'recent rows' ],
+	[ 84, pack('N', 961), $damaged . 'impossible number of recent rows', 'recent rows' ],
 	[ 84, pack('N', 1), $damaged . 'its size does not match its contents', 'one recent row less' ],
 	[ 20, pack('C', 2), $damaged . 'its tracker takes no such rotation', 'a random basis with a rotation' ],
 	[ 6, pack('n', 7), $damaged . 'its size does not match its contents', 'a base outside of an aggregate' ])
@@ -120,6 +120,9 @@ foreach my $case (
 	my ($offset, $bytes, $expected, $name) = @$case;
 	is(offer(forge($good, $offset, $bytes)), $expected, $name);
 }
+# the rows that its rotation remembers come last, their scales before their numbers
+my $recent = unpack('N', substr($good, 84, 4));
+is(offer(forge($good, length($good) - 10 * $recent, pack('f>', 1e30))), $damaged . 'a row is longer than its exponent allows', 'recent row');
 # a sketch with rows that wait, the last of which comes last
 my $waiting = decode_base64($node->safe_psql('postgres', q{SELECT model FROM models WHERE (sketcher_info(model)).tracker = 'osh' AND (sketcher_info(model)).rotation = 'none'}));
 is(offer(forge($waiting, length($waiting) - 4, pack('f>', 1e30))), $damaged . 'a row is longer than its exponent allows', 'waiting row');
