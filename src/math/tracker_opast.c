@@ -140,7 +140,8 @@ block_alloc(Block *block, const Model *model)
 	block->lower = math_alloc(rows * rows, sizeof(double));
 	block->inverse = NULL;
 	block->lost = false;
-	if (is_single_safe(model))
+	/* for one row a copy would cost more than it saves */
+	if (block->rows > 1 && is_single_safe(model))
 	{
 		block->inverse = math_alloc(bits * bits, sizeof(float));
 		copy_single(model->inverse, block->inverse, bits * bits);
