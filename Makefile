@@ -217,9 +217,10 @@ eval:
 	test/sandbox test/bench/recall
 
 # the tests of crashes, replicas and concurrency, for both indexes and for tables, for many minutes instead
-# of seconds; and all others with nothing cached
+# of seconds; that of cancelling with the largest models; and all others with nothing cached
 soak:
 	test/setup test
+	UNIFDIAG_BITS=2048 $(MAKE) -C test/unit check TESTS=test_cancel PROVE_FLAGS=-v
 	BUILD_FLAGS=-DUSE_ASSERT_CHECKING DISCARD_CACHES=1 test/sandbox test/suite
 	BUILD_FLAGS=-DUSE_ASSERT_CHECKING UNIFDIAG_KILLS=100 UNIFDIAG_SECONDS=300 \
 		TESTS='test/t/01[1236]*.pl test/t/02[123]*.pl test/t/031*.pl test/t/048*.pl' test/sandbox test/suite
