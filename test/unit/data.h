@@ -158,6 +158,9 @@ basis_skew(const Model *model)
 	return skew;
 }
 
+/* rotations are rounded to single precision: four times what is measured */
+#define MAX_ROTATION_SKEW 3e-7
+
 /* the largest |R R' - I| */
 static inline double
 rotation_skew(const double *rotation, int bits)
