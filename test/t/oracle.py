@@ -3,7 +3,8 @@
 usage: oracle.py DIRECTORY
 
 Reads from the directory what SQL wrote: mean, basis, rotation and covariance (one array
-each, as text), codes (id, code) of some pictures, and info (explained_variance).  Prints TAP lines.
+each, as text), codes (id, code) of some pictures, and info (explained_variance); and basis and
+rotation of a model that balances its bits, with what sketcher_info says of the balance.  Prints TAP lines.
 """
 import csv
 import os
@@ -47,6 +48,13 @@ ok(abs(told - explained) < 0.01, f"sketcher_info says {told:.4f}")
 
 projected = basis @ scatter @ basis.T / len(pixels)
 ok(np.abs(covariance - projected).max() < 0.05 * projected.max(), "the covariance is that of the projections, nearly")
+
+turned = read_array("balanced_rotation") @ read_array("balanced_basis")
+variances = np.diag(turned @ scatter @ turned.T)
+worst = np.abs(variances / variances.mean() - 1).max()
+ok(worst < 0.06, f"with unifdiag all bits have the same variance, to {worst:.3f}")
+told = float(read_array("balanced_info"))
+ok(abs(told - worst) < 0.005, f"sketcher_info says {told:.3f}")
 
 differing = total = 0
 with open(os.path.join(sys.argv[1], "codes"), newline="") as file:
