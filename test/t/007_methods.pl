@@ -1,4 +1,5 @@
-# Every method on real data, by the evaluation's protocol in its quick form: one partition, 32 bits.
+# Every method on real data, by the evaluation's protocol in its quick form: one partition, 32 bits; the default
+# rotation and UnifDiag on three.
 use strict;
 use warnings;
 
@@ -19,31 +20,50 @@ my $directory = PostgreSQL::Test::Utils::tempdir();
 # the script's own way of finding the server and of leaving its results
 local $ENV{PGHOST} = $node->host;
 local $ENV{PGPORT} = $node->port;
-local $ENV{PGDATABASE} = 'postgres';
-local $ENV{SCRATCH} = $directory;
-local $ENV{OUTPUT} = $directory;
-local $ENV{EVAL_PARTITIONS} = 1;
 local $ENV{EVAL_BITS} = 32;
 local $ENV{EVAL_SHARES} = '10 100';
 local $ENV{EVAL_QUICK} = 1;
-is(system("test/bench/eval >$directory/log 2>&1"), 0, 'the evaluation runs') or diag(slurp_file("$directory/log"));
 
-my %result;
-foreach (split /\n/, slurp_file("$directory/eval.jsonl"))
+# Evaluates, in a database and a directory of its own; returns what was measured by partition and method.
+sub evaluate
 {
-	my ($method) = /"method": "([^"]*)"/;
-	my %shares = /"map": \{(.*?)\}/ ? ($1 =~ /"(\d+)": ([\d.e-]+)/g) : ();
-	my %values;
-	foreach my $name ('recall', 'arrival', 'changed', 'changed_late')
+	my ($name, %settings) = @_;
+	my $output = "$directory/$name";
+	my %found;
+	$node->safe_psql('postgres', "CREATE DATABASE $name");
+	mkdir $output or die "$output: $!";
+	local %ENV = (%ENV, PGDATABASE => $name, SCRATCH => $output, OUTPUT => $output, %settings);
+	is(system("test/bench/eval >$output/log 2>&1"), 0, "the evaluation runs: $name") or diag(slurp_file("$output/log"));
+	foreach (split /\n/, slurp_file("$output/eval.jsonl"))
 	{
-		$values{$name} = $1 if /"$name": ([\d.e-]+)/;
+		my ($method) = /"method": "([^"]*)"/;
+		my ($partition) = /"partition": (\d+)/;
+		my %shares = /"map": \{(.*?)\}/ ? ($1 =~ /"(\d+)": ([\d.e-]+)/g) : ();
+		my %values;
+		foreach my $value ('recall', 'arrival', 'changed', 'changed_late')
+		{
+			$values{$value} = $1 if /"$value": ([\d.e-]+)/;
+		}
+		$found{$partition}{$method} = { final => $shares{100}, tenth => $shares{10}, %values };
 	}
-	$result{$method} = { final => $shares{100}, tenth => $shares{10}, %values };
+	return %found;
+}
+
+my %found = evaluate('first', EVAL_PARTITIONS => 1);
+my %result = %{ $found{1} };
+%found = (%found, evaluate('others', EVAL_PARTITIONS => '2 3', EVAL_METHODS => 'opast+unifdiag opast+neighbour'));
+
+sub mean
+{
+	my ($method, $value) = @_;
+	my $sum = 0;
+	$sum += $_->{$method}{$value} foreach values %found;
+	return $sum / keys %found;
 }
 
 # what a broken method would not reach; measured are values a good deal above
 my %least = (
-	'opast+unifdiag' => 0.28, 'opast+unifdiag, paper' => 0.20, 'opast+neighbour' => 0.28, 'opast+itq' => 0.22, 'opast+isohash' => 0.22,
+	'opast+unifdiag' => 0.28, 'opast+unifdiag, paper' => 0.20, 'opast+neighbour' => 0.29, 'opast+itq' => 0.22, 'opast+isohash' => 0.22,
 	'opast+random' => 0.24, 'opast+none' => 0.24, 'osh+random' => 0.23, 'lsh' => 0.15, 'hadamard' => 0.15);
 foreach my $method (sort keys %least)
 {
@@ -52,12 +72,23 @@ foreach my $method (sort keys %least)
 my $default = $result{'opast+neighbour'};
 cmp_ok($default->{final}, '>=', $result{$_}{final}, "the default is at least as good as $_")
   for 'opast+unifdiag', 'opast+itq', 'opast+random', 'opast+isohash', 'osh+random';
-cmp_ok($default->{arrival} / $default->{final}, '>=', 0.97, 'codes kept as made on arrival keep their worth');
 cmp_ok($default->{tenth} / $default->{final}, '>=', 0.95, 'and a tenth of the rows is enough');
-cmp_ok($default->{changed_late}, '<=', 0.02, 'few bits change after a tenth');
-cmp_ok($default->{recall}, '>', 0.4, sprintf('recall %.3f', $default->{recall}));
-like(slurp_file("$directory/eval.md"), qr/^\| opast\+neighbour \|/m, 'there is a table');
-like(slurp_file("$directory/map_$_.svg"), qr/<polyline|<circle/, "and a plot by $_") for 'rows', 'time';
+
+# one partition's mAP is off by 0.01, for its queries; three are off less, and by the same for both
+my ($neighbour, $unifdiag) = map { mean($_, 'final') } 'opast+neighbour', 'opast+unifdiag';
+cmp_ok($neighbour, '>=', 0.31, sprintf('neighbour: mAP %.3f', $neighbour));
+cmp_ok($neighbour / $unifdiag, '>=', 1.03, sprintf('better than unifdiag: %.3f', $unifdiag));
+cmp_ok(mean('opast+neighbour', 'recall'), '>=', 0.415, sprintf('recall %.3f', mean('opast+neighbour', 'recall')));
+foreach my $method ('opast+neighbour', 'opast+unifdiag')
+{
+	my $kept = mean($method, 'arrival') / mean($method, 'final');
+	my $late = mean($method, 'changed_late');
+	cmp_ok($kept, '>=', 0.97, sprintf('%s: codes kept as made on arrival have %.3f of their worth', $method, $kept));
+	cmp_ok($late, '<=', 0.006, sprintf('%s: %.4f of the bits change after a tenth', $method, $late));
+}
+
+like(slurp_file("$directory/first/eval.md"), qr/^\| opast\+neighbour \|/m, 'there is a table');
+like(slurp_file("$directory/first/map_$_.svg"), qr/<polyline|<circle/, "and a plot by $_") for 'rows', 'time';
 
 $node->stop;
 done_testing();
