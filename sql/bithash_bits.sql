@@ -5,24 +5,24 @@ SELECT n, substr(a, 1, n)::bit varying AS a, substr(b, 1, n)::bit varying AS b
 FROM (SELECT string_agg((('x' || md5('a' || i))::bit(128))::text, '') AS a, string_agg((('x' || md5('b' || i))::bit(128))::text, '') AS b
 	FROM generate_series(1, 2) i) t, generate_series(1, 200) n;
 SELECT count(*) AS pairs,
-	count(*) FILTER (WHERE (a::bithash & b::bithash)::bit varying <> (a & b)) AS wrong_and,
-	count(*) FILTER (WHERE (a::bithash | b::bithash)::bit varying <> (a | b)) AS wrong_or,
-	count(*) FILTER (WHERE (a::bithash # b::bithash)::bit varying <> (a # b)) AS wrong_xor,
-	count(*) FILTER (WHERE (~ a::bithash)::bit varying <> ~ a) AS wrong_not,
-	count(*) FILTER (WHERE bit_count(~ a::bithash) <> n - bit_count(a)) AS wrong_padding
+	count(*) FILTER (WHERE (a::bithash & b::bithash)::bit varying IS DISTINCT FROM (a & b)) AS wrong_and,
+	count(*) FILTER (WHERE (a::bithash | b::bithash)::bit varying IS DISTINCT FROM (a | b)) AS wrong_or,
+	count(*) FILTER (WHERE (a::bithash # b::bithash)::bit varying IS DISTINCT FROM (a # b)) AS wrong_xor,
+	count(*) FILTER (WHERE (~ a::bithash)::bit varying IS DISTINCT FROM ~ a) AS wrong_not,
+	count(*) FILTER (WHERE bit_count(~ a::bithash) IS DISTINCT FROM n - bit_count(a)) AS wrong_padding
 FROM pairs;
 -- padding stays zero: equality is bytewise
-SELECT count(*) AS wrong FROM pairs WHERE ~ ~ a::bithash <> a::bithash OR (a::bithash # b::bithash) # b::bithash <> a::bithash;
+SELECT count(*) AS wrong FROM pairs WHERE ~ ~ a::bithash IS DISTINCT FROM a::bithash OR (a::bithash # b::bithash) # b::bithash IS DISTINCT FROM a::bithash;
 SELECT count(*) AS wrong_concat FROM pairs p, pairs q
-WHERE (p.n + q.n) % 7 = 0 AND ((p.a::bithash || q.b::bithash)::bit varying <> p.a || q.b OR p.a::bithash || q.b::bithash <> (p.a || q.b)::bithash);
-SELECT count(*) AS parts, count(*) FILTER (WHERE substring(a::bithash, f, c) <> substring(a, f, c)::bithash OR substring(a::bithash, f, c)::bit varying <> substring(a, f, c)) AS wrong_part
+WHERE (p.n + q.n) % 7 = 0 AND ((p.a::bithash || q.b::bithash)::bit varying IS DISTINCT FROM p.a || q.b OR p.a::bithash || q.b::bithash IS DISTINCT FROM (p.a || q.b)::bithash);
+SELECT count(*) AS parts, count(*) FILTER (WHERE substring(a::bithash, f, c) IS DISTINCT FROM substring(a, f, c)::bithash OR substring(a::bithash, f, c)::bit varying IS DISTINCT FROM substring(a, f, c)) AS wrong_part
 FROM pairs, unnest(ARRAY[-3, 0, 1, 2, 7, 8, 9, 64, 2147483647]) f, unnest(ARRAY[0, 1, 2, 5, 8, 9, 100, 2147483647]) c
 WHERE n % 13 = 1 AND length(substring(a::text, f, c)) > 0;
-SELECT count(*) AS rests, count(*) FILTER (WHERE substring(a::bithash, f) <> substring(a, f)::bithash) AS wrong_rest
+SELECT count(*) AS rests, count(*) FILTER (WHERE substring(a::bithash, f) IS DISTINCT FROM substring(a, f)::bithash) AS wrong_rest
 FROM pairs, unnest(ARRAY[-3, 0, 1, 2, 7, 8, 9, 64]) f WHERE n >= greatest(f, 1);
-SELECT count(*) AS bits, count(*) FILTER (WHERE set_bit(a::bithash, i, v) <> set_bit(a, i, v)::bithash OR get_bit(a::bithash, i) <> get_bit(a, i)) AS wrong_bit
+SELECT count(*) AS bits, count(*) FILTER (WHERE set_bit(a::bithash, i, v) IS DISTINCT FROM set_bit(a, i, v)::bithash OR get_bit(a::bithash, i) IS DISTINCT FROM get_bit(a, i)) AS wrong_bit
 FROM pairs, generate_series(0, n - 1) i, generate_series(0, 1) v;
-SELECT count(*) AS wrong_hex FROM pairs WHERE n % 4 = 0 AND ('x' || to_hex(a::bithash))::bithash <> a::bithash;
+SELECT count(*) AS wrong_hex FROM pairs WHERE n % 4 = 0 AND ('x' || to_hex(a::bithash))::bithash IS DISTINCT FROM a::bithash;
 SELECT to_hex('xDEADBEEF'::bithash), to_hex('101'::bithash) AS padded, to_hex('111111111'::bithash) AS padded_byte;
 
 -- aggregates, beside core's and beside the order of the text forms

@@ -8,23 +8,23 @@ SELECT sketcher_attach('vectors', 'v', 'code', 4, auto_refresh => NULL);
 -- the same code from all of them
 CREATE DOMAIN embedding AS real[] CHECK (array_length(value, 1) = 8);
 SELECT count(*) AS vectors,
-	count(*) FILTER (WHERE sketcher_hash(model, v::double precision[]) <> c) AS double_precision,
-	count(*) FILTER (WHERE sketcher_hash(model, v::numeric[]) <> c) AS numeric,
-	count(*) FILTER (WHERE sketcher_hash(model, v::int[]) <> c) AS int,
-	count(*) FILTER (WHERE sketcher_hash(model, v::smallint[]) <> c) AS smallint,
-	count(*) FILTER (WHERE sketcher_hash(model, v::bigint[]) <> c) AS bigint,
-	count(*) FILTER (WHERE sketcher_hash(model, v::embedding) <> c) AS domain,
-	count(*) FILTER (WHERE sketcher_hash(model, v::text) <> c) AS text,
-	count(*) FILTER (WHERE sketcher_hash(model, translate(v::text, '{}', '[]')) <> c) AS brackets,
-	count(*) FILTER (WHERE sketcher_hash(model, v::text::varchar) <> c) AS varchar
+	count(*) FILTER (WHERE sketcher_hash(model, v::double precision[]) IS DISTINCT FROM c) AS double_precision,
+	count(*) FILTER (WHERE sketcher_hash(model, v::numeric[]) IS DISTINCT FROM c) AS numeric,
+	count(*) FILTER (WHERE sketcher_hash(model, v::int[]) IS DISTINCT FROM c) AS int,
+	count(*) FILTER (WHERE sketcher_hash(model, v::smallint[]) IS DISTINCT FROM c) AS smallint,
+	count(*) FILTER (WHERE sketcher_hash(model, v::bigint[]) IS DISTINCT FROM c) AS bigint,
+	count(*) FILTER (WHERE sketcher_hash(model, v::embedding) IS DISTINCT FROM c) AS domain,
+	count(*) FILTER (WHERE sketcher_hash(model, v::text) IS DISTINCT FROM c) AS text,
+	count(*) FILTER (WHERE sketcher_hash(model, translate(v::text, '{}', '[]')) IS DISTINCT FROM c) AS brackets,
+	count(*) FILTER (WHERE sketcher_hash(model, v::text::varchar) IS DISTINCT FROM c) AS varchar
 FROM vectors, models, LATERAL (SELECT sketcher_hash(model, v) AS c) AS hash;
 -- with a model table, named in all ways
 SELECT count(*) AS vectors,
-	count(*) FILTER (WHERE sketcher_hash('vectors_code_model', v::numeric[]) <> code) AS literal,
-	count(*) FILTER (WHERE sketcher_hash('vectors_code_model'::regclass, v::int[]) <> code) AS regclass,
-	count(*) FILTER (WHERE sketcher_hash('vectors_code_model'::regclass::oid, v) <> code) AS oid,
-	count(*) FILTER (WHERE sketcher_hash('public.vectors_code_model', v::text) <> code) AS qualified,
-	count(*) FILTER (WHERE sketcher_hash('public.vectors_code_model'::text, v::double precision[]) <> code) AS text
+	count(*) FILTER (WHERE sketcher_hash('vectors_code_model', v::numeric[]) IS DISTINCT FROM code) AS literal,
+	count(*) FILTER (WHERE sketcher_hash('vectors_code_model'::regclass, v::int[]) IS DISTINCT FROM code) AS regclass,
+	count(*) FILTER (WHERE sketcher_hash('vectors_code_model'::regclass::oid, v) IS DISTINCT FROM code) AS oid,
+	count(*) FILTER (WHERE sketcher_hash('public.vectors_code_model', v::text) IS DISTINCT FROM code) AS qualified,
+	count(*) FILTER (WHERE sketcher_hash('public.vectors_code_model'::text, v::double precision[]) IS DISTINCT FROM code) AS text
 FROM vectors;
 SELECT sketcher_hash(model, '{1,2,3,4,5,6,7,8}') = sketcher_hash(model, ARRAY[1,2,3,4,5,6,7,8]) AS literal,
 	sketcher_hash(model, '[1,2,3,4,5,6,7,8]') = sketcher_hash(model, ARRAY[1,2,3,4,5,6,7,8]) AS brackets,
@@ -56,7 +56,7 @@ RESET track_functions;
 RESET enable_seqscan;
 -- in PL/pgSQL, in an index and in a generated column
 DO $$ DECLARE v numeric[] := ARRAY[1,2,3,4,5,6,7,8]; BEGIN
-	IF sketcher_hash('vectors_code_model', v) <> sketcher_hash('vectors_code_model', '[1,2,3,4,5,6,7,8]') THEN
+	IF sketcher_hash('vectors_code_model', v) IS DISTINCT FROM sketcher_hash('vectors_code_model', '[1,2,3,4,5,6,7,8]') THEN
 		RAISE 'not the same';
 	END IF;
 END $$;
@@ -104,7 +104,7 @@ CREATE FUNCTION model() RETURNS sketcher LANGUAGE sql IMMUTABLE AS 'SELECT model
 CREATE TABLE made (n int[], code bithash GENERATED ALWAYS AS (sketcher_hash(model(), n)) STORED);
 CREATE INDEX ON made USING hamming (sketcher_hash(model(), n));
 INSERT INTO made SELECT v::int[] FROM vectors;
-SELECT count(*) FILTER (WHERE made.code <> vectors.code) AS wrong FROM made JOIN vectors ON made.n = vectors.v::int[];
+SELECT count(*) FILTER (WHERE made.code IS DISTINCT FROM vectors.code) AS wrong FROM made JOIN vectors ON made.n = vectors.v::int[];
 
 -- learning, from each type in aggregates and windows; the same model from all
 SELECT sketcher_agg(v, 4 ORDER BY id)::text AS learnt, sketcher_learn(sketcher_new(8, 4, seed => 3), v ORDER BY id)::text AS taught FROM vectors \gset
