@@ -12,7 +12,8 @@ use Time::HiRes qw(usleep);
 our $kills = $ENV{UNIFDIAG_KILLS} // 8;
 our $seconds = $ENV{UNIFDIAG_SECONDS} // 15;
 
-# settings under which mistakes show: full checks of replayed pages, and VACUUM all the time
+# Settings under which mistakes show: full checks of replayed pages, and VACUUM all the time.  Of the records of these
+# indexes a build's are copies of whole pages, and all others generic ones, also those that log.c makes itself.
 our $settings = q{
 	wal_consistency_checking = 'generic'
 	checkpoint_timeout = 1h
