@@ -150,19 +150,24 @@ sub check_links
 	}
 }
 
-my $blocks = 0;
+my %blocks;
 foreach my $file ('README.md', glob('doc/*.md'))
 {
 	my $page = slurp_file($file);
 	my ($database) = $file =~ /([^\/]+)\.md$/;
 	$node->safe_psql('postgres', "CREATE DATABASE \"$database\"");
 	$node->safe_psql($database, 'CREATE EXTENSION unifdiag') if $page !~ /^CREATE EXTENSION unifdiag;/m;
-	$blocks += check_statements($file, $page, $database);
+	$blocks{$file} = check_statements($file, $page, $database);
 	check_programs($file, $page, $database);
 	check_targets($file, $page);
 	check_links($file, $page);
 }
-cmp_ok($blocks, '>', 10, 'the pages have SQL blocks');
+# a fence that is not recognised would leave a page unchecked
+my %least = ('README.md' => 8, 'doc/beyond-one-machine.md' => 1, 'doc/reference.md' => 14);
+foreach my $file (sort keys %least)
+{
+	cmp_ok($blocks{$file}, '>=', $least{$file}, "$file: $blocks{$file} SQL blocks");
+}
 
 $node->stop;
 done_testing();
