@@ -41,10 +41,9 @@ foreach my $search (@Items::searches)
 my %right = map { ($_ => $node->safe_psql('postgres', $statements{$_})) } keys %statements;
 
 # as much as a connection has, and so many megabytes more
-my ($refused, $answered) = (0, 0);
 foreach my $name (sort keys %statements)
 {
-	my ($wrong, $lost) = (0, 0);
+	my ($wrong, $lost, $refused, $answered) = (0, 0, 0, 0);
 	foreach my $more (0, 1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 160, 170, 180, 190, 200, 210, 230, 250, 1000)
 	{
 		my $session = Session->new($node);
@@ -78,9 +77,9 @@ foreach my $name (sort keys %statements)
 	}
 	is($wrong, 0, "$name: the right answer, or an error");
 	is($lost, 0, "$name: no connection is lost");
+	cmp_ok($refused, '>', 0, "$name: memory was short $refused times");
+	cmp_ok($answered, '>', 0, "$name: and enough $answered times");
 }
-cmp_ok($refused, '>', 5, "memory was short $refused times");
-cmp_ok($answered, '>', 5, "and enough $answered times");
 Items::indexes_are_right($node, 'postgres', 'items', 'afterwards');
 $node->stop;
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal/, 'nothing crashed');
