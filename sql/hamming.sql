@@ -138,6 +138,12 @@ CREATE OPERATOR FAMILY broken_ops USING hamming;
 CREATE OPERATOR CLASS broken_ops FOR TYPE bithash USING hamming FAMILY broken_ops AS OPERATOR 1 =;
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'broken_ops';
 DROP OPERATOR FAMILY broken_ops USING hamming CASCADE;
+-- which CREATE OPERATOR CLASS does not let through
+CREATE OPERATOR CLASS stored_ops FOR TYPE bithash USING hamming FAMILY bithash_hamming_ops AS STORAGE bigint;
+BEGIN;
+UPDATE pg_opclass SET opckeytype = 'bigint'::regtype WHERE opcname = 'bithash_hamming_ops';
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'bithash_hamming_ops';
+ROLLBACK;
 
 -- updates that do not change the code are HOT: nothing new in the index
 CREATE TABLE hot (id int, n int, code bithash(64)) WITH (fillfactor = 50);

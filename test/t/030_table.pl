@@ -96,9 +96,17 @@ $writer->query('COMMIT');
 unlike($err, qr/WARNING|ERROR/, 'refresh ends when the rows are free');
 is(value('SELECT count(*) FROM wrong'), 0, 'all codes are right then');
 
-# Somebody detaches the column, or drops the table, between two batches.
-foreach my $what (q{SELECT sketcher_detach('leaving', 'code')}, 'DROP TABLE leaving')
+# Somebody detaches the column, drops the table, gives it away or attaches it anew between two batches.
+value('CREATE ROLE heir');
+my $gone = qr/column "code" of table "leaving" is not attached|table with OID \d+ does not exist/;
+my $changed = qr/the owner or the model table of table "leaving" has changed while it was refreshed/;
+foreach my $case (
+	[ q{SELECT sketcher_detach('leaving', 'code')}, $gone, 0 ],
+	[ 'DROP TABLE leaving', $gone, 0 ],
+	[ 'BEGIN; ALTER TABLE leaving OWNER TO heir; ALTER TABLE leaving_code_model OWNER TO heir; COMMIT', $changed, 1 ],
+	[ q{BEGIN; SELECT sketcher_detach('leaving', 'code'); SELECT sketcher_attach('leaving', 'v', 'code', 16, backfill => false, auto_refresh => NULL); COMMIT}, $changed, 1 ])
 {
+	my ($what, $expected, $models) = @$case;
 	value(q{CREATE TABLE leaving (id int, v real[]); INSERT INTO leaving SELECT i, vec(i) FROM generate_series(1, 3000) i;
 		SELECT sketcher_attach('leaving', 'v', 'code', 16, backfill => false, auto_refresh => NULL);
 		CREATE OR REPLACE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN new; END $$;
@@ -107,10 +115,11 @@ foreach my $what (q{SELECT sketcher_detach('leaving', 'code')}, 'DROP TABLE leav
 	sleep 0.05 until value('SELECT walk_page > 0 FROM leaving_code_model') eq 't';
 	value($what);
 	($out, $err) = $other->finish;
-	like($err, qr/ERROR:  (column "code" of table "leaving" is not attached|table with OID \d+ does not exist)/, "$what in the midst of a refresh");
-	is(value(q{SELECT count(*) FROM pg_class WHERE relname = 'leaving_code_model'}), 0, 'the model table is gone');
+	like($err, qr/ERROR:  ($expected)/, "$what in the midst of a refresh");
+	is(value(q{SELECT count(*) FROM pg_class WHERE relname = 'leaving_code_model'}), $models, "$models model tables are left");
 	value('DROP TABLE IF EXISTS leaving');
 }
+value('DROP ROLE heir');
 
 # Writers, changers and repeated refreshes, all at once.
 value(q{CREATE TABLE counted (rows int)});
