@@ -163,7 +163,7 @@ foreach my $file ('README.md', glob('doc/*.md'))
 	check_links($file, $page);
 }
 # a fence that is not recognised would leave a page unchecked
-my %least = ('README.md' => 8, 'doc/beyond-one-machine.md' => 1, 'doc/reference.md' => 14);
+my %least = ('README.md' => 9, 'doc/beyond-one-machine.md' => 1, 'doc/reference.md' => 14);
 foreach my $file (sort keys %least)
 {
 	cmp_ok($blocks{$file}, '>=', $least{$file}, "$file: $blocks{$file} SQL blocks");
