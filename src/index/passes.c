@@ -57,7 +57,7 @@ next_keep(int first, int keep, Size entry_bytes)
 {
 	const Size bytes = NEAREST_BYTES + entry_bytes;
 	const Size allowed = Max(Min((Size) work_mem * 1024, MaxAllocSize) / bytes, MIN_KEEP);
-	const Size wanted = keep == 0 ? first : (Size) keep * KEEP_GROWTH;
+	const Size wanted = keep == 0 ? (Size) first : (Size) keep * KEEP_GROWTH;
 
 	return (int) Min(wanted, allowed);
 }

@@ -287,8 +287,9 @@ test_metric(int dims, int bits, int rank, SketchMetric metric)
 	{
 		const Errors errors = measure_errors(&made, data + (size_t) ROWS * (size_t) dims, is_fine);
 
-		ok(fabs(errors.mean) < (bits < 8 ? 0.3 : 0.15) && errors.deviation < (bits < 8 ? 15.0 : 1.2) &&
-			   errors.deviation > 0.5 && errors.largest < (bits < 8 ? 40.0 : 6.0),
+		ok(fabs(errors.mean) < (bits < 8 ? 0.3 : 0.15) &&
+			   errors.deviation < (bits < 8 ? 15.0 : 1.2) && errors.deviation > 0.5 &&
+			   errors.largest < (bits < 8 ? 40.0 : 6.0),
 		   "%s, %d dimensions, %d bits, look %d: errors of %.2f +- %.2f, at most %.1f",
 		   metric_names[metric], dims, bits, is_fine + 1, errors.mean, errors.deviation,
 		   errors.largest);
