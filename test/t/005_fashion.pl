@@ -90,7 +90,7 @@ sub recall
 		COPY (SELECT q.id, n.id, row_number() OVER (PARTITION BY q.id ORDER BY n.distance, n.id)
 			FROM codes q, LATERAL (SELECT id, code <~> q.code AS distance FROM codes
 				WHERE id <= 60000 ORDER BY distance, id LIMIT 100) n
-			WHERE q.id BETWEEN 60001 AND 60300) TO '$directory/neighbours' (FORMAT csv)});
+			WHERE q.id BETWEEN 60001 AND 61000) TO '$directory/neighbours' (FORMAT csv)});
 	my $found = `$python test/demo/fashion.py recall $directory/neighbours`;
 	return map { $found =~ /among the +$_ nearest codes: (\S+)/ ? $1 : die $found } 10, 100;
 }
