@@ -15,6 +15,7 @@
 
 #include "miscadmin.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
