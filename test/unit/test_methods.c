@@ -181,8 +181,7 @@ is_usable(const Model *model, const float *data, int rows)
 				  isfinite(model_explained_variance(model)) && isfinite(model_drift(model, model));
 
 	if (model->rotation != NULL)
-		finite &= model_rotation_skew(model) < MAX_ROTATION_SKEW &&
-				  basis_skew(model) < 1e-5;
+		finite &= model_rotation_skew(model) < MAX_ROTATION_SKEW && basis_skew(model) < 1e-5;
 	/* NaN would compare as a difference between the model and itself */
 	return finite && code_difference(model, data, model, data, rows) == 0.0;
 }

@@ -149,8 +149,7 @@ is_usable(const Model *model, const float *data, int rows)
 	for (int i = 0; i < bits * bits; i++)
 		finite &= isfinite(model->covariance[i]) && isfinite(model->rotation[i]);
 	/* NaN would compare as a difference between the model and itself */
-	return finite && basis_skew(model) < 1e-5 &&
-		   model_rotation_skew(model) < MAX_ROTATION_SKEW &&
+	return finite && basis_skew(model) < 1e-5 && model_rotation_skew(model) < MAX_ROTATION_SKEW &&
 		   code_difference(model, data, model, data, rows) == 0.0;
 }
 
