@@ -194,8 +194,12 @@ weigh_numbers(const SketchShape *shape, const float *projected, double scale, Sk
 	(void) quantise(projected, projections, SKETCH_FINE_PLANES, weights);
 	whole = quantise(projected, projections, SKETCH_LEVELS, numbers);
 	for (int column = 0; column < shape->words; column++)
-		make_planes(weights + column * 64, projections - column * 64, SKETCH_FINE_PLANES,
+	{
+		const int first = column * 64;
+
+		make_planes(weights + first, projections - first, SKETCH_FINE_PLANES,
 					arrays->fine_planes + (size_t) column * SKETCH_FINE_PLANES);
+	}
 	for (int i = 0; i < projections; i++)
 		by_weights += (2.0 * weights[i] - MAX_FINE_WEIGHT) * (2.0 * numbers[i] - MAX_NUMBER);
 	query->fine = factors_of(query, projections, scale, by_weights, whole.with_numbers,

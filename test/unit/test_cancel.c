@@ -53,7 +53,8 @@ static void
 stop_watching(const char *what)
 {
 	const char	*size = getenv("UNIFDIAG_BITS");
-	const double most = size == NULL || atoi(size) <= BITS ? SECONDS : MOST_SECONDS;
+	const double most =
+		size == NULL || (int) strtol(size, NULL, 10) <= BITS ? SECONDS : MOST_SECONDS;
 
 	look();
 	on_look = NULL;
@@ -214,6 +215,6 @@ main(void)
 		test_looking(&tracker_opast, &rotation_itq, counts[i]);
 		test_looking(&tracker_osh, &rotation_itq, counts[i]);
 	}
-	test_looks(size != NULL ? atoi(size) : BITS);
+	test_looks(size != NULL ? (int) strtol(size, NULL, 10) : BITS);
 	return done_testing();
 }

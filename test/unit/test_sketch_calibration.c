@@ -154,6 +154,12 @@ test_self(void)
 	free_sketches(&made);
 }
 
+static bool
+is_about(double number, double expected)
+{
+	return fabs(number - expected) < 1e-5;
+}
+
 /* Errors for the recalls between those that are known. */
 static void
 test_recalls(void)
@@ -172,9 +178,9 @@ test_recalls(void)
 	{
 		const double miss = 1.0 - sketch_recalls[i];
 
-		exact &= fabs(sketch_errors(&parameters, 1.0 - 4.0 * miss, false).coarse - (i + 1)) < 1e-5;
-		exact &= fabs(sketch_errors(&parameters, 1.0 - miss / 0.75, false).fine - 2 * i) < 1e-5;
-		exact &= fabs(sketch_errors(&parameters, 1.0 - miss / 0.75, true).fine - 3 * i) < 1e-5;
+		exact &= is_about(sketch_errors(&parameters, 1.0 - 4.0 * miss, false).coarse, i + 1);
+		exact &= is_about(sketch_errors(&parameters, 1.0 - miss / 0.75, false).fine, 2 * i);
+		exact &= is_about(sketch_errors(&parameters, 1.0 - miss / 0.75, true).fine, 3 * i);
 	}
 	for (int i = 0; i < 10000; i++)
 	{
