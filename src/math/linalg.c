@@ -24,8 +24,8 @@
 
 #define MIRROR_TILE 16
 
-/* room for OpenBLAS's buffer: 128 MB, which it only touches as far as it uses it */
-#define LIBRARY_BUFFER ((size_t) 160 << 20)
+/* room for OpenBLAS and its buffer, of which it only touches what it uses: 128 MB, for which it asks twice */
+#define LIBRARY_ROOM ((size_t) 384 << 20)
 
 /* multiplications of a product that may be made without a look for a cancelled query */
 #define PRODUCT_WORK 1e9
@@ -99,22 +99,26 @@ open_library(const char *name)
 }
 
 /*
- * The library maps a buffer when it first needs one, and keeps it.  If there is no room it tries for
- * ever; so it gets the buffer now, if there is some.
+ * The library maps a buffer when it is loaded, or when it first needs one, and keeps it.  If there is no
+ * room it tries for ever; so it is not even loaded then, and gets the buffer now.
  */
 static bool
+has_room(void)
+{
+	void *room = malloc(LIBRARY_ROOM);
+
+	free(room);
+	return room != NULL;
+}
+
+static void
 reserve_buffer(void)
 {
 	const int one = 1;
 	double	  matrix = 1.0;
 	int		  info;
-	void	 *room = malloc(LIBRARY_BUFFER);
 
-	free(room);
-	if (room == NULL)
-		return false;
 	blas.dpotrf("L", &one, &matrix, &one, &info);
-	return true;
 }
 
 bool
@@ -125,6 +129,11 @@ linalg_load(const char **reason)
 
 	if (library != NULL)
 		return true;
+	if (!has_room())
+	{
+		*reason = "out of memory";
+		return false;
+	}
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
 	for (size_t i = 0; library == NULL && i < sizeof(library_names) / sizeof(library_names[0]); i++)
 	{
@@ -134,11 +143,8 @@ linalg_load(const char **reason)
 			snprintf(first_reason, sizeof(first_reason), "%s", dlerror());
 	}
 	*reason = first_reason;
-	if (library != NULL && !reserve_buffer())
-	{
-		*reason = "out of memory";
-		library = NULL;
-	}
+	if (library != NULL)
+		reserve_buffer();
 	return library != NULL;
 }
 
