@@ -9,7 +9,8 @@ use Test::More;
 
 my $clients = dirname(__FILE__) . '/../clients';
 my $node = PostgreSQL::Test::Cluster->new('clients');
-$node->init;
+# without a locale it would have no encoding, and psycopg give bytes
+$node->init(extra => [ '--encoding=UTF8', '--no-locale' ]);
 # JDBC has no sockets of Unix
 $node->append_conf('postgresql.conf', "listen_addresses = '127.0.0.1'");
 $node->start;
