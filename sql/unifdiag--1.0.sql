@@ -530,6 +530,7 @@ COMMENT ON FUNCTION sketcher_new(integer, integer, text, text, boolean, boolean,
 --
 -- They are declared for each type of array, not for "any": what moves partial states between servers
 -- (Citus) checks the types of arguments, and calls support functions without their expressions.
+-- Literals and parameters without a type resolve to text, which is written as {1,2} or [1,2].
 --
 
 CREATE FUNCTION sketcher_combine(sketcher, sketcher) RETURNS sketcher
@@ -539,161 +540,45 @@ CREATE FUNCTION sketcher_learn_final(sketcher) RETURNS sketcher
 CREATE FUNCTION sketcher_stream_final(sketcher) RETURNS bithash
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
-CREATE FUNCTION sketcher_agg_trans(sketcher, real[], integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_agg(v real[], bits integer) (
-	SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_agg(real[], integer) IS 'model learnt from the rows';
+DO $$
+DECLARE
+	vector text;
+BEGIN
+	FOREACH vector IN ARRAY ARRAY['real[]', 'double precision[]', 'numeric[]', 'integer[]', 'text'] LOOP
+		EXECUTE pg_catalog.replace($sql$
+			CREATE FUNCTION sketcher_agg_trans(sketcher, VECTOR, integer) RETURNS sketcher
+				AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+			CREATE AGGREGATE sketcher_agg(v VECTOR, bits integer) (
+				SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+			);
+			COMMENT ON AGGREGATE sketcher_agg(VECTOR, integer) IS 'model learnt from the rows';
 
-CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, real[]) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_learn(model sketcher, v real[]) (
-	SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
-	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_learn(sketcher, real[]) IS 'the given model, taught the rows as well';
+			CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, VECTOR) RETURNS sketcher
+				AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+			CREATE AGGREGATE sketcher_learn(model sketcher, v VECTOR) (
+				SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
+				COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+			);
+			COMMENT ON AGGREGATE sketcher_learn(sketcher, VECTOR) IS 'the given model, taught the rows as well';
 
-CREATE FUNCTION sketcher_stream_trans(sketcher, real[], integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_stream(v real[], bits integer) (
-	SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_stream(real[], integer)
-	IS 'in a window: the code of the current row by the model of the rows before it';
+			CREATE FUNCTION sketcher_stream_trans(sketcher, VECTOR, integer) RETURNS sketcher
+				AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+			CREATE AGGREGATE sketcher_stream(v VECTOR, bits integer) (
+				SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+			);
+			COMMENT ON AGGREGATE sketcher_stream(VECTOR, integer)
+				IS 'in a window: the code of the current row by the model of the rows before it';
 
-CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, real[]) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_stream(model sketcher, v real[]) (
-	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_stream(sketcher, real[])
-	IS 'in a window: the code of the current row by the given model, taught the rows before it';
-
-CREATE FUNCTION sketcher_agg_trans(sketcher, double precision[], integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_agg(v double precision[], bits integer) (
-	SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_agg(double precision[], integer) IS 'model learnt from the rows';
-
-CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, double precision[]) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_learn(model sketcher, v double precision[]) (
-	SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
-	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_learn(sketcher, double precision[]) IS 'the given model, taught the rows as well';
-
-CREATE FUNCTION sketcher_stream_trans(sketcher, double precision[], integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_stream(v double precision[], bits integer) (
-	SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_stream(double precision[], integer)
-	IS 'in a window: the code of the current row by the model of the rows before it';
-
-CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, double precision[]) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_stream(model sketcher, v double precision[]) (
-	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_stream(sketcher, double precision[])
-	IS 'in a window: the code of the current row by the given model, taught the rows before it';
-
-CREATE FUNCTION sketcher_agg_trans(sketcher, numeric[], integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_agg(v numeric[], bits integer) (
-	SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_agg(numeric[], integer) IS 'model learnt from the rows';
-
-CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, numeric[]) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_learn(model sketcher, v numeric[]) (
-	SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
-	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_learn(sketcher, numeric[]) IS 'the given model, taught the rows as well';
-
-CREATE FUNCTION sketcher_stream_trans(sketcher, numeric[], integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_stream(v numeric[], bits integer) (
-	SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_stream(numeric[], integer)
-	IS 'in a window: the code of the current row by the model of the rows before it';
-
-CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, numeric[]) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_stream(model sketcher, v numeric[]) (
-	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_stream(sketcher, numeric[])
-	IS 'in a window: the code of the current row by the given model, taught the rows before it';
-
-CREATE FUNCTION sketcher_agg_trans(sketcher, integer[], integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_agg(v integer[], bits integer) (
-	SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_agg(integer[], integer) IS 'model learnt from the rows';
-
-CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, integer[]) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_learn(model sketcher, v integer[]) (
-	SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
-	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_learn(sketcher, integer[]) IS 'the given model, taught the rows as well';
-
-CREATE FUNCTION sketcher_stream_trans(sketcher, integer[], integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_stream(v integer[], bits integer) (
-	SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_stream(integer[], integer)
-	IS 'in a window: the code of the current row by the model of the rows before it';
-
-CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, integer[]) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_stream(model sketcher, v integer[]) (
-	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_stream(sketcher, integer[])
-	IS 'in a window: the code of the current row by the given model, taught the rows before it';
-
--- literals and parameters without a type resolve to text, which is written as {1,2} or [1,2]
-CREATE FUNCTION sketcher_agg_trans(sketcher, text, integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_agg(v text, bits integer) (
-	SFUNC = sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_agg(text, integer) IS 'model learnt from the rows';
-
-CREATE FUNCTION sketcher_learn_trans(sketcher, sketcher, text) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_learn(model sketcher, v text) (
-	SFUNC = sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
-	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_learn(sketcher, text) IS 'the given model, taught the rows as well';
-
-CREATE FUNCTION sketcher_stream_trans(sketcher, text, integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_stream(v text, bits integer) (
-	SFUNC = sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_stream(text, integer)
-	IS 'in a window: the code of the current row by the model of the rows before it';
-
-CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, text) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE sketcher_stream(model sketcher, v text) (
-	SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE sketcher_stream(sketcher, text)
-	IS 'in a window: the code of the current row by the given model, taught the rows before it';
+			CREATE FUNCTION sketcher_stream_model_trans(sketcher, sketcher, VECTOR) RETURNS sketcher
+				AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+			CREATE AGGREGATE sketcher_stream(model sketcher, v VECTOR) (
+				SFUNC = sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+			);
+			COMMENT ON AGGREGATE sketcher_stream(sketcher, VECTOR)
+				IS 'in a window: the code of the current row by the given model, taught the rows before it';
+		$sql$, 'VECTOR', vector);
+	END LOOP;
+END $$;
 
 -- literals and parameters without a type resolve to text; of other types the planner makes real[]
 CREATE FUNCTION vector_argument_support(internal) RETURNS internal

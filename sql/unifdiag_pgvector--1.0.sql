@@ -70,64 +70,42 @@ SELECT pg_catalog.set_config('search_path', pg_catalog.format('%s, %s, pg_temp',
 FROM pg_catalog.pg_extension AS v, pg_catalog.pg_extension AS u
 WHERE v.extname OPERATOR(pg_catalog.=) 'vector' AND u.extname OPERATOR(pg_catalog.=) 'unifdiag';
 
-CREATE FUNCTION @extschema@.sketcher_agg_trans(sketcher, vector, integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE @extschema@.sketcher_agg(v vector, bits integer) (
-	SFUNC = @extschema@.sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE @extschema@.sketcher_agg(vector, integer) IS 'model learnt from the rows';
+DO $$
+DECLARE
+	vector text;
+BEGIN
+	FOREACH vector IN ARRAY ARRAY['vector', 'halfvec'] LOOP
+		EXECUTE pg_catalog.replace($sql$
+			CREATE FUNCTION @extschema@.sketcher_agg_trans(sketcher, VECTOR, integer) RETURNS sketcher
+				AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+			CREATE AGGREGATE @extschema@.sketcher_agg(v VECTOR, bits integer) (
+				SFUNC = @extschema@.sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+			);
+			COMMENT ON AGGREGATE @extschema@.sketcher_agg(VECTOR, integer) IS 'model learnt from the rows';
 
-CREATE FUNCTION @extschema@.sketcher_learn_trans(sketcher, sketcher, vector) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE @extschema@.sketcher_learn(model sketcher, v vector) (
-	SFUNC = @extschema@.sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
-	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE @extschema@.sketcher_learn(sketcher, vector) IS 'the given model, taught the rows as well';
+			CREATE FUNCTION @extschema@.sketcher_learn_trans(sketcher, sketcher, VECTOR) RETURNS sketcher
+				AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+			CREATE AGGREGATE @extschema@.sketcher_learn(model sketcher, v VECTOR) (
+				SFUNC = @extschema@.sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
+				COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
+			);
+			COMMENT ON AGGREGATE @extschema@.sketcher_learn(sketcher, VECTOR) IS 'the given model, taught the rows as well';
 
-CREATE FUNCTION @extschema@.sketcher_stream_trans(sketcher, vector, integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE @extschema@.sketcher_stream(v vector, bits integer) (
-	SFUNC = @extschema@.sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE @extschema@.sketcher_stream(vector, integer)
-	IS 'in a window: the code of the current row by the model of the rows before it';
+			CREATE FUNCTION @extschema@.sketcher_stream_trans(sketcher, VECTOR, integer) RETURNS sketcher
+				AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+			CREATE AGGREGATE @extschema@.sketcher_stream(v VECTOR, bits integer) (
+				SFUNC = @extschema@.sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+			);
+			COMMENT ON AGGREGATE @extschema@.sketcher_stream(VECTOR, integer)
+				IS 'in a window: the code of the current row by the model of the rows before it';
 
-CREATE FUNCTION @extschema@.sketcher_stream_model_trans(sketcher, sketcher, vector) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE @extschema@.sketcher_stream(model sketcher, v vector) (
-	SFUNC = @extschema@.sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE @extschema@.sketcher_stream(sketcher, vector)
-	IS 'in a window: the code of the current row by the given model, taught the rows before it';
-
-CREATE FUNCTION @extschema@.sketcher_agg_trans(sketcher, halfvec, integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE @extschema@.sketcher_agg(v halfvec, bits integer) (
-	SFUNC = @extschema@.sketcher_agg_trans, STYPE = sketcher, SSPACE = 250000, COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE @extschema@.sketcher_agg(halfvec, integer) IS 'model learnt from the rows';
-
-CREATE FUNCTION @extschema@.sketcher_learn_trans(sketcher, sketcher, halfvec) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE @extschema@.sketcher_learn(model sketcher, v halfvec) (
-	SFUNC = @extschema@.sketcher_learn_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_learn_final,
-	COMBINEFUNC = sketcher_combine, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE @extschema@.sketcher_learn(sketcher, halfvec) IS 'the given model, taught the rows as well';
-
-CREATE FUNCTION @extschema@.sketcher_stream_trans(sketcher, halfvec, integer) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE @extschema@.sketcher_stream(v halfvec, bits integer) (
-	SFUNC = @extschema@.sketcher_stream_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE @extschema@.sketcher_stream(halfvec, integer)
-	IS 'in a window: the code of the current row by the model of the rows before it';
-
-CREATE FUNCTION @extschema@.sketcher_stream_model_trans(sketcher, sketcher, halfvec) RETURNS sketcher
-	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE AGGREGATE @extschema@.sketcher_stream(model sketcher, v halfvec) (
-	SFUNC = @extschema@.sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
-);
-COMMENT ON AGGREGATE @extschema@.sketcher_stream(sketcher, halfvec)
-	IS 'in a window: the code of the current row by the given model, taught the rows before it';
+			CREATE FUNCTION @extschema@.sketcher_stream_model_trans(sketcher, sketcher, VECTOR) RETURNS sketcher
+				AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+			CREATE AGGREGATE @extschema@.sketcher_stream(model sketcher, v VECTOR) (
+				SFUNC = @extschema@.sketcher_stream_model_trans, STYPE = sketcher, SSPACE = 250000, FINALFUNC = sketcher_stream_final, PARALLEL = SAFE
+			);
+			COMMENT ON AGGREGATE @extschema@.sketcher_stream(sketcher, VECTOR)
+				IS 'in a window: the code of the current row by the given model, taught the rows before it';
+		$sql$, 'VECTOR', vector);
+	END LOOP;
+END $$;
