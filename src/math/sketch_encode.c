@@ -60,9 +60,8 @@ sketch_mean_product(const SketchModel *model, const float *centred)
  * The angles within the subspace are taken for those of the vectors: f b is |x| long, not |p|.
  */
 static SketchRounding
-rounding_of(const SketchShape *shape, double length, double inside, SketchProducts products)
+rounding_of(double length, double inside, int others, SketchProducts products)
 {
-	const int	   others = shape->projections > 1 ? shape->projections - 1 : 1;
 	SketchRounding rounding = {.f = 0.0};
 
 	if (products.with_numbers > 0.0)
@@ -86,9 +85,9 @@ parts_of_products(const SketchModel *model, const float *centred, const float *p
 	parts.n =
 		model->parameters.metric == SKETCH_IP ? -sketch_mean_product(model, centred) : parts.length;
 	parts.outside = is_partial(shape) ? fmax(parts.length - inside, 0.0) : 0.0;
-	parts.coarse = rounding_of(shape, parts.length, inside, signs);
+	parts.coarse = rounding_of(parts.length, inside, others, signs);
 	parts.coarse.inside += parts.length * (QUERY_ROUNDING / others + F_ROUNDING);
-	parts.fine = rounding_of(shape, parts.length, inside, whole);
+	parts.fine = rounding_of(parts.length, inside, others, whole);
 	parts.fine.inside += parts.length * (FINE_QUERY_ROUNDING / others + FINE_ROUNDING);
 	return parts;
 }

@@ -337,16 +337,25 @@ sketch_bound(const SketchQuery *query, uint32_t rank)
 	return rank == 0 ? -INFINITY : query->least + (double) rank * rank / query->ranks_per_unit;
 }
 
-uint32_t
-sketch_refine(const SketchQuery *query, const uint64_t *code, uint32_t disagreement, uint32_t rank)
+/* The second look's estimate, given what the query and the code disagree in. */
+static SketchEstimate
+fine_estimate(const SketchQuery *query, const uint64_t *code, uint32_t disagreement)
 {
 	const SketchFine fine = sketch_code_fine(&query->parameters.shape, code);
 	const double	 product =
 		fine.f * (query->fine.start - query->fine.factor * (double) disagreement);
-	const double error = sqrt(fine.inside * query->inside + fine.outside * query->outside);
-	const double bound =
-		query->base + query->n_weight * fine.n - product - query->errors.fine * error;
-	const double square = (query->unit * bound - query->least) * query->ranks_per_unit;
+
+	return (SketchEstimate) {
+		.measure = query->unit * (query->base + query->n_weight * fine.n - product),
+		.error = query->unit * sqrt(fine.inside * query->inside + fine.outside * query->outside)};
+}
+
+uint32_t
+sketch_refine(const SketchQuery *query, const uint64_t *code, uint32_t disagreement, uint32_t rank)
+{
+	const SketchEstimate estimate = fine_estimate(query, code, disagreement);
+	const double		 bound = estimate.measure - query->errors.fine * estimate.error;
+	const double		 square = (bound - query->least) * query->ranks_per_unit;
 
 	/* whatever is no number changes nothing */
 	if (!sketch_query_usable(query) || !(square > (double) rank * rank))
@@ -385,13 +394,8 @@ count_bits(uint64_t word)
 SketchEstimate
 sketch_fine_estimate(const SketchQuery *query, const uint64_t *code)
 {
-	const SketchShape *shape = &query->parameters.shape;
-	const SketchFine   fine = sketch_code_fine(shape, code);
-	const uint32_t	   sum =
-		fine_disagreement(code, (size_t) shape->words, query->fine_planes, count_bits);
+	const size_t words = (size_t) query->parameters.shape.words;
 
-	return (SketchEstimate) {
-		.measure = query->unit * (query->base + query->n_weight * fine.n -
-								  fine.f * (query->fine.start - query->fine.factor * (double) sum)),
-		.error = query->unit * sqrt(fine.inside * query->inside + fine.outside * query->outside)};
+	return fine_estimate(query, code,
+						 fine_disagreement(code, words, query->fine_planes, count_bits));
 }
