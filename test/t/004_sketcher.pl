@@ -2,6 +2,9 @@
 use strict;
 use warnings;
 
+use FindBin;
+use lib $FindBin::RealBin;
+use Checksum;
 use MIME::Base64;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -48,25 +51,12 @@ my $size = $node->safe_psql('postgres', q{
 	SELECT (sketcher_info(sketcher_agg(ARRAY(SELECT sin(i * k) FROM generate_series(1, 960) k)::real[], 64))).bytes FROM generate_series(1, 70) i});
 cmp_ok($size, '<=', 1.3 * 4 * 64 * 960 + 2 * 8 * 64 * 64, "64 bits x 960 dimensions take $size bytes");
 
-# CRC-32C, bit by bit
-sub checksum
-{
-	my ($bytes) = @_;
-	my $crc = 0xffffffff;
-	foreach my $byte (unpack('C*', $bytes))
-	{
-		$crc ^= $byte;
-		$crc = $crc & 1 ? ($crc >> 1) ^ 0x82f63b78 : $crc >> 1 for 1 .. 8;
-	}
-	return $crc ^ 0xffffffff;
-}
-
 # The value with other bytes at an offset and a checksum that is right again.
 sub forge
 {
 	my ($value, $offset, $bytes) = @_;
 	substr($value, $offset, length $bytes) = $bytes;
-	substr($value, 8, 4) = pack('N', checksum(substr($value, 0, 8) . substr($value, 12)));
+	substr($value, 8, 4) = pack('N', Checksum::crc32c(substr($value, 0, 8) . substr($value, 12)));
 	return $value;
 }
 

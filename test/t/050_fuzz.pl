@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use IPC::Run;
+use Checksum;
 use Items;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -182,17 +183,6 @@ foreach my $type (sort keys %samples)
 }
 
 # Stored models with changed bytes, some with a checksum that is right again; of rows, and of model tables.
-sub checksum
-{
-	my ($bytes) = @_;
-	my $crc = 0xffffffff;
-	foreach my $byte (unpack('C*', $bytes))
-	{
-		$crc ^= $byte;
-		$crc = $crc & 1 ? ($crc >> 1) ^ 0x82f63b78 : $crc >> 1 for 1 .. 8;
-	}
-	return $crc ^ 0xffffffff;
-}
 
 # Replaces a value in the files of its table: it is in the row, or in the chunks of its TOAST table.
 sub replace_stored
@@ -244,7 +234,7 @@ foreach my $value (@values)
 	my $old = pack('H*', $hex);
 	my $new = $old;
 	substr($new, one_of(int rand 88, int rand length $new), 1) = chr int rand 256 foreach 1 .. 1 + int rand 3;
-	substr($new, 8, 4) = pack('N', checksum(substr($new, 0, 8) . substr($new, 12))) if rand() < 0.7;
+	substr($new, 8, 4) = pack('N', Checksum::crc32c(substr($new, 0, 8) . substr($new, 12))) if rand() < 0.7;
 	replace_stored($files{$table}, $old, $new);
 }
 foreach my $table (values %files)
