@@ -8,8 +8,7 @@
 EXTENSION = unifdiag unifdiag_pgvector
 MODULE_big = unifdiag
 DATA = $(wildcard sql/*--*.sql)
-# what README.md and the pages in doc link to
-PAGES = README.md CHANGELOG.md $(wildcard doc/*.md src/README.md src/*/README.md test/demo/*.svg test/bench/plots/*.svg)
+DOCS = README.md $(wildcard doc/*.md)
 
 OBJS = \
 	src/unifdiag.o \
@@ -251,16 +250,14 @@ sanitize:
 ifneq ($(SERVER_HEADERS),)
 include $(PGXS)
 
-# PGXS's DOCS would put all pages into one folder, and break their links; other extensions have a README, too
-pages = $(DESTDIR)$(docdir)/extension/unifdiag
-install: install-pages
-.PHONY: install-pages uninstall-pages
-install-pages:
-	for page in $(PAGES); do \
-		$(MKDIR_P) "$(pages)/$$(dirname $$page)" && $(INSTALL_DATA) $$page "$(pages)/$$page" || exit; done
-uninstall: uninstall-pages
-uninstall-pages:
-	rm -rf '$(pages)'
+# a folder of our own: other extensions have a README, too
+docmoduledir := extension/unifdiag
+
+# PGXS installs documents by their names, but would remove them by their paths
+uninstall: uninstall-docs
+.PHONY: uninstall-docs
+uninstall-docs:
+	rm -rf '$(DESTDIR)$(docdir)/$(docmoduledir)'
 else
 all install installcheck clean:
 	@echo "$(PG_CONFIG) knows no PostgreSQL server development files." >&2
