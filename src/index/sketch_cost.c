@@ -62,7 +62,7 @@ pass_cost(double pages)
 
 /*
  * How many rows are fetched before the first one can be returned.  With 256 bits and a recall of .99 it
- * was 20 to 40 of 60000, and about twice as many of 1000000; without a model it is all of them.
+ * was 33 to 46 of 60000 to 150000, and 96 of 1000000; without a model it is all of them.
  */
 static double
 rows_before_first(double rows, bool has_model)
