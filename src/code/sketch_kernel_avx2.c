@@ -1,6 +1,9 @@
 /*
  * sketch_kernel_avx2.c
- *		Ranking of sketches for x86-64 with AVX2: four words at a time.
+ *		Ranking of sketches for x86-64 with AVX2: 32 words at a time.
+ *
+ * One instruction looks 32 half bytes up, but in a table of 16 entries only.  So words are
+ * transposed first: then a vector has the same byte of 32 words, whose sums are in one table.
  */
 #include "sketch_columns.h"
 
@@ -10,95 +13,181 @@
 
 #define TARGET __attribute__((target("avx2,fma,popcnt")))
 
-/* sketches whose words in a column are looked at together, and those that are ranked together */
-#define WORDS 4
+/* sketches whose words in a column are looked up together, and those that are ranked together */
+#define WORDS 32
 #define GROUP 8
 
 /* sketches whose words, and whose numbers, are a line of memory */
 #define WORDS_LINE 8
 #define NUMBERS_LINE 16
 
-/* A query's planes of one word, by lower and upper halves of bytes. */
-typedef struct Halves
-{
-	__m256i low[SKETCH_PLANES];
-	__m256i high[SKETCH_PLANES];
-} Halves;
+/* columns whose sums fit into 16 bits: at most 64 * 15 a word */
+#define COLUMNS 64
 
-/* The sums of four words: bits in which they and the planes differ, as often as these count. */
+/* bytes of a table for half a byte, and where those for upper halves begin */
+#define TABLE 16
+#define UPPER (SKETCH_TABLE / 2)
+
+/* Eight numbers of 32 bits, or the first ones and zeros if less than eight are left. */
 TARGET static inline __attribute__((always_inline)) __m256i
-weigh(__m256i words, const Halves *planes)
+load_numbers(const uint8_t *from, int left)
 {
-	/* for each half byte, how many bits it has, times what the plane counts */
-	const __m256i counts = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1,
-											2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
-	const __m256i half = _mm256_set1_epi8(0x0f);
-	const __m256i low = _mm256_and_si256(words, half);
-	const __m256i high = _mm256_and_si256(_mm256_srli_epi64(words, 4), half);
-	__m256i		  weight = counts;
-	__m256i		  sums = _mm256_setzero_si256();
-
-	/* at most 8 * 15 a byte */
-#pragma GCC unroll 4
-	for (int t = 0; t < SKETCH_PLANES; t++)
-	{
-		sums = _mm256_add_epi8(sums,
-							   _mm256_shuffle_epi8(weight, _mm256_xor_si256(low, planes->low[t])));
-		sums = _mm256_add_epi8(sums, _mm256_shuffle_epi8(weight,
-														 _mm256_xor_si256(high, planes->high[t])));
-		weight = _mm256_add_epi8(weight, weight);
-	}
-	return _mm256_sad_epu8(sums, _mm256_setzero_si256());
+	if (left >= 8)
+		return _mm256_loadu_si256((const __m256i *) from);
+	return _mm256_maskload_epi32((const int *) from,
+								 _mm256_cmpgt_epi32(_mm256_set1_epi32(left),
+													_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
 }
 
-/* Adds the sums in one column to those of sketches from..to-1, whole groups, or starts these. */
+/*
+ * Transposes the lower halves of 32 words, or the upper ones if it starts there, with so many
+ * numbers of 32 bits left.  A vector then has the same byte of all words: its lower 16 bytes those
+ * of words 0, 1, 4, 5, 8, 9 and so on, and its upper ones those of words 2, 3, 6, 7 and so on.
+ */
 TARGET static inline __attribute__((always_inline)) void
-add_column(const SketchColumns *sketches, size_t column, bool starts, size_t from, size_t to,
-		   uint32_t *sums)
+transpose(const uint8_t *from, int left, __m256i bytes[4])
 {
-	const __m256i		  half = _mm256_set1_epi8(0x0f);
-	const __m256i		  even = _mm256_setr_epi32(0, 2, 4, 6, 0, 0, 0, 0);
-	const HammingUpcoming upcoming = sketches->upcoming;
-	Halves				  planes;
+	const __m256i order = _mm256_setr_epi8(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15, 0,
+										   8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15);
+	__m256i		  eights[4];
+	__m256i		  sixteens[4];
 
-	for (int t = 0; t < SKETCH_PLANES; t++)
+#pragma GCC unroll 4
+	for (int k = 0; k < 4; k++)
 	{
-		const __m256i plane = _mm256_set1_epi64x(
-			(long long) sketches->score->planes[column * SKETCH_PLANES + (size_t) t]);
+		/* four words, and the next four a number earlier: the halves of these fill the gaps */
+		const __m256i first = load_numbers(from, left);
+		const __m256i next = load_numbers(from + 28, left - 7);
 
-		planes.low[t] = _mm256_and_si256(plane, half);
-		planes.high[t] = _mm256_and_si256(_mm256_srli_epi64(plane, 4), half);
+		eights[k] = _mm256_shuffle_epi8(_mm256_blend_epi32(first, next, 0xaa), order);
+		from += CACHE_LINE;
+		left -= 2 * WORDS_LINE;
 	}
-	for (size_t i = from; i < to; i += WORDS)
-	{
-		const uint8_t *line = sketches->columns[column] + 8 * i;
-		const __m256i  words = _mm256_loadu_si256((const __m256i *) line);
-		__m128i		   group =
-			_mm256_castsi256_si128(_mm256_permutevar8x32_epi32(weigh(words, &planes), even));
-		__m128i *so_far = (__m128i *) (sums + (i - from));
+	sixteens[0] = _mm256_unpacklo_epi32(eights[0], eights[1]);
+	sixteens[1] = _mm256_unpackhi_epi32(eights[0], eights[1]);
+	sixteens[2] = _mm256_unpacklo_epi32(eights[2], eights[3]);
+	sixteens[3] = _mm256_unpackhi_epi32(eights[2], eights[3]);
+	bytes[0] = _mm256_unpacklo_epi64(sixteens[0], sixteens[2]);
+	bytes[1] = _mm256_unpackhi_epi64(sixteens[0], sixteens[2]);
+	bytes[2] = _mm256_unpacklo_epi64(sixteens[1], sixteens[3]);
+	bytes[3] = _mm256_unpackhi_epi64(sixteens[1], sixteens[3]);
+}
 
-		if (i % WORDS_LINE == 0)
-			prefetch_same_line(upcoming, line);
-		if (!starts)
-			group = _mm_add_epi32(_mm_loadu_si128(so_far), group);
-		_mm_storeu_si128(so_far, group);
+/* What a byte of each word adds: at most 8 * 15. */
+TARGET static inline __attribute__((always_inline)) __m256i
+look_up(__m256i bytes, const uint8_t *table)
+{
+	const __m256i half = _mm256_set1_epi8(0x0f);
+	const __m256i lower = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) table));
+	const __m256i upper =
+		_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) (table + UPPER)));
+
+	return _mm256_add_epi8(
+		_mm256_shuffle_epi8(lower, _mm256_and_si256(bytes, half)),
+		_mm256_shuffle_epi8(upper, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), half)));
+}
+
+/* The sums over columns from..to-1, at most COLUMNS, of so many sketches: 16 bits each. */
+TARGET static inline __attribute__((always_inline)) void
+sum_columns(const SketchColumns *sketches, size_t from, size_t to, size_t first, size_t count,
+			__m256i sums[2])
+{
+	const HammingUpcoming upcoming = sketches->upcoming;
+	const __m256i		  order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+	__m256i				  even;
+
+	/* sums of odd bytes, and of both: of even ones and 256 times the odd ones, modulo 2^16 */
+	__m256i odd = _mm256_setzero_si256();
+	__m256i both = _mm256_setzero_si256();
+
+	for (size_t column = from; column < to; column++)
+	{
+		const uint8_t *words = sketches->columns[column] + 8 * first;
+
+#pragma GCC unroll 4
+		for (size_t k = 0; k < count; k += WORDS_LINE)
+			prefetch_same_line(upcoming, words + 8 * k);
+#pragma GCC unroll 2
+		for (size_t half = 0; half < 2; half++)
+		{
+			const uint8_t *tables =
+				sketches->score->tables + column * SKETCH_TABLE + half * 4 * TABLE;
+			__m256i bytes[4];
+
+			transpose(words + 4 * half, (int) (2 * count - half), bytes);
+#pragma GCC unroll 2
+			for (size_t k = 0; k < 4; k += 2)
+			{
+				/* at most 16 * 15 a byte */
+				const __m256i sum =
+					_mm256_add_epi8(look_up(bytes[k], tables + TABLE * k),
+									look_up(bytes[k + 1], tables + TABLE * (k + 1)));
+
+				both = _mm256_add_epi16(both, sum);
+				odd = _mm256_add_epi16(odd, _mm256_srli_epi16(sum, 8));
+			}
+		}
+	}
+	/* in the order of sketches again */
+	even = _mm256_sub_epi16(both, _mm256_slli_epi16(odd, 8));
+	sums[0] = _mm256_permutevar8x32_epi32(_mm256_unpacklo_epi16(even, odd), order);
+	sums[1] = _mm256_permutevar8x32_epi32(_mm256_unpackhi_epi16(even, odd), order);
+}
+
+/* The sums over all columns of so many sketches, at most WORDS; there is room for WORDS. */
+TARGET static inline __attribute__((always_inline)) void
+sum_words(const SketchColumns *sketches, size_t first, size_t count, uint32_t *sums)
+{
+	for (size_t from = 0; from < sketches->ncolumns; from += COLUMNS)
+	{
+		const size_t to = sketches->ncolumns - from > COLUMNS ? from + COLUMNS : sketches->ncolumns;
+		__m256i		 parts[2];
+
+		sum_columns(sketches, from, to, first, count, parts);
+#pragma GCC unroll 4
+		for (size_t k = 0; k < 4; k++)
+		{
+			__m256i *so_far = (__m256i *) (sums + GROUP * k);
+			__m256i	 part =
+				_mm256_cvtepu16_epi32(k % 2 == 0 ? _mm256_castsi256_si128(parts[k / 2])
+												 : _mm256_extracti128_si256(parts[k / 2], 1));
+
+			if (from > 0)
+				part = _mm256_add_epi32(_mm256_loadu_si256(so_far), part);
+			_mm256_storeu_si256(so_far, part);
+		}
 	}
 }
 
-/* Appends those of eight sketches that are of interest, by the squares of their ranks. */
-TARGET static inline size_t
-append_group(__m256 squares, uint32_t radius, size_t first, HammingMatch *matches, size_t nmatches)
+/* Appends those of count sketches that are of interest, by the squares of their ranks. */
+TARGET static inline __attribute__((always_inline)) size_t
+append_group(__m256 squares, uint32_t radius, size_t first, size_t count, HammingMatch *matches,
+			 size_t nmatches)
 {
-	const __m256 cut = _mm256_min_ps(_mm256_sqrt_ps(squares), _mm256_set1_ps(SKETCH_RANKS));
-	uint32_t	 ranks[GROUP];
+	/* for each set of four lanes, these closed up */
+	static const uint32_t close_up[16][4] = {
+		{0}, {0},	 {1},	 {0, 1},	{2},	{0, 2},	   {1, 2},	  {0, 1, 2},
+		{3}, {0, 3}, {1, 3}, {0, 1, 3}, {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3}};
+	const __m256i ranks =
+		_mm256_cvttps_epi32(_mm256_min_ps(_mm256_sqrt_ps(squares), _mm256_set1_ps(SKETCH_RANKS)));
+	const __m256i last = _mm256_set1_epi32((int) (radius < SKETCH_RANKS ? radius : SKETCH_RANKS));
+	const int	  far = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(ranks, last)));
+	const int	  near = ~far & ((1 << count) - 1);
+	/* position and rank as they are in a match */
+	const __m256i positions =
+		_mm256_add_epi32(_mm256_set1_epi32((int) first), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+	const __m256 both =
+		_mm256_castsi256_ps(_mm256_or_si256(positions, _mm256_slli_epi32(ranks, 16)));
+	const __m128 halves[2] = {_mm256_castps256_ps128(both), _mm256_extractf128_ps(both, 1)};
 
-	_mm256_storeu_si256((__m256i *) ranks, _mm256_cvttps_epi32(cut));
-	for (unsigned lane = 0; lane < GROUP; lane++)
+#pragma GCC unroll 2
+	for (int k = 0; k < 2; k++)
 	{
-		/* without a branch: write always, count only matches */
-		matches[nmatches].position = (uint16_t) (first + lane);
-		matches[nmatches].distance = (uint16_t) ranks[lane];
-		nmatches += ranks[lane] <= radius;
+		const int	  lanes = near >> 4 * k & 15;
+		const __m128i order = _mm_loadu_si128((const __m128i *) close_up[lanes]);
+
+		_mm_storeu_ps((float *) (matches + nmatches), _mm_permutevar_ps(halves[k], order));
+		nmatches += (size_t) __builtin_popcount((unsigned) lanes);
 	}
 	return nmatches;
 }
@@ -126,7 +215,8 @@ append_near(const SketchColumns *sketches, size_t from, size_t to, const uint32_
 	{
 		const __m256 sum =
 			_mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *) (sums + (i - from))));
-		const __m256i number = _mm256_loadu_si256((const __m256i *) (sketches->numbers + 4 * i));
+		const size_t  used = to - i < GROUP ? to - i : GROUP;
+		const __m256i number = load_numbers(sketches->numbers + 4 * i, (int) used);
 		const __m256i unknown = _mm256_cmpeq_epi32(number, _mm256_setzero_si256());
 		const __m256i n_bits = _mm256_and_si256(_mm256_srli_epi32(number, N_SHIFT), n_mask);
 		const __m256i f_bits = _mm256_and_si256(_mm256_slli_epi32(number, F_SHIFT), f_mask);
@@ -144,9 +234,9 @@ append_near(const SketchColumns *sketches, size_t from, size_t to, const uint32_
 		/* what is not positive, or not known, becomes 0 */
 		square = _mm256_andnot_ps(_mm256_castsi256_ps(unknown),
 								  _mm256_max_ps(square, _mm256_setzero_ps()));
-		if (_mm256_movemask_ps(_mm256_cmp_ps(square, limit, _CMP_LT_OQ)) != 0)
+		if ((_mm256_movemask_ps(_mm256_cmp_ps(square, limit, _CMP_LT_OQ)) & ((1 << used) - 1)) != 0)
 		{
-			nmatches = append_group(square, sketches->radius, i, matches, nmatches);
+			nmatches = append_group(square, sketches->radius, i, used, matches, nmatches);
 			prefetch_payload(sketches, i);
 		}
 	}
@@ -162,20 +252,21 @@ popcount(uint64_t word)
 TARGET static size_t
 within(const SketchColumns *sketches, HammingMatch *matches)
 {
-	const size_t whole = sketches->count - sketches->count % GROUP;
-	uint32_t	 sums[BLOCK];
-	size_t		 n = 0;
+	uint32_t sums[BLOCK];
+	size_t	 n = 0;
 
-	for (size_t from = 0; from < whole; from += BLOCK)
+	for (size_t from = 0; from < sketches->count; from += BLOCK)
 	{
-		const size_t to = whole - from > BLOCK ? from + BLOCK : whole;
+		const size_t to = sketches->count - from > BLOCK ? from + BLOCK : sketches->count;
+		size_t		 i = from;
 
-		add_column(sketches, 0, true, from, to, sums);
-		for (size_t column = 1; column < sketches->ncolumns; column++)
-			add_column(sketches, column, false, from, to, sums);
+		for (; to - i >= WORDS; i += WORDS)
+			sum_words(sketches, i, WORDS, sums + (i - from));
+		if (i < to)
+			sum_words(sketches, i, to - i, sums + (i - from));
 		n = append_near(sketches, from, to, sums, matches, n);
 	}
-	return append_ranks(sketches, whole, sketches->count, popcount, matches, n);
+	return n;
 }
 
 TARGET static uint32_t

@@ -32,6 +32,15 @@ look_up(__m512i words, const __m512i *tables)
 						   _mm512_permutex2var_epi8(tables[2], high, tables[3]));
 }
 
+/* Which of the lanes that begin with this position have a sketch. */
+static inline __mmask16
+used_lanes(const SketchColumns *sketches, size_t position)
+{
+	const size_t left = position < sketches->count ? sketches->count - position : 0;
+
+	return left < GROUP ? (__mmask16) ((1U << left) - 1) : (__mmask16) 0xffff;
+}
+
 /* Adds the sums in one column to those of sketches from..to-1, whole groups, or starts these. */
 TARGET static inline __attribute__((always_inline)) void
 add_column(const SketchColumns *sketches, size_t column, bool starts, size_t from, size_t to,
@@ -46,8 +55,8 @@ add_column(const SketchColumns *sketches, size_t column, bool starts, size_t fro
 	for (size_t i = from; i < to; i += WORDS)
 	{
 		const uint8_t *line = sketches->columns[column] + 8 * i;
-		__m512i		   group =
-			_mm512_sad_epu8(look_up(_mm512_loadu_si512(line), tables), _mm512_setzero_si512());
+		const __m512i  words = _mm512_maskz_loadu_epi64((__mmask8) used_lanes(sketches, i), line);
+		__m512i		   group = _mm512_sad_epu8(look_up(words, tables), _mm512_setzero_si512());
 
 		prefetch_same_line(upcoming, line);
 		if (!starts)
@@ -83,9 +92,10 @@ append_near(const SketchColumns *sketches, size_t from, size_t to, const uint64_
 		const __m256i high = _mm512_cvtepi64_epi32(_mm512_loadu_si512(sums + (i - from) + WORDS));
 		const __m512  sum =
 			_mm512_cvtepi32_ps(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
-		const __m512i number = _mm512_loadu_si512(sketches->numbers + 4 * i);
-		const __m512  n = _mm512_castsi512_ps(
-			 _mm512_ternarylogic_epi32(_mm512_srli_epi32(number, N_SHIFT), n_mask, least_n, 0xea));
+		const __mmask16 used = used_lanes(sketches, i);
+		const __m512i	number = _mm512_maskz_loadu_epi32(used, sketches->numbers + 4 * i);
+		const __m512	n = _mm512_castsi512_ps(
+			   _mm512_ternarylogic_epi32(_mm512_srli_epi32(number, N_SHIFT), n_mask, least_n, 0xea));
 		const __m512 f = _mm512_castsi512_ps(
 			_mm512_ternarylogic_epi32(_mm512_slli_epi32(number, F_SHIFT), f_mask, least_f, 0xea));
 		const __m512 e = _mm512_castsi512_ps(
@@ -97,14 +107,14 @@ append_near(const SketchColumns *sketches, size_t from, size_t to, const uint64_
 		prefetch_numbers(sketches, i);
 		square = _mm512_fnmadd_ps(f, product, square);
 		square = _mm512_fnmadd_ps(e_factor, e, square);
-		if ((_mm512_cmp_ps_mask(square, limit, _CMP_NGE_UQ) | (__mmask16) ~known) != 0)
+		if (((_mm512_cmp_ps_mask(square, limit, _CMP_NGE_UQ) | (__mmask16) ~known) & used) != 0)
 		{
 			/* what is not positive, or not known, becomes 0 */
 			const __m512 root =
 				_mm512_sqrt_ps(_mm512_maskz_max_ps(known, square, _mm512_setzero_ps()));
 			const __m512i rank =
 				_mm512_cvttps_epi32(_mm512_min_ps(root, _mm512_set1_ps(SKETCH_RANKS)));
-			const __mmask16 near = _mm512_cmple_epu32_mask(rank, radius);
+			const __mmask16 near = _mm512_mask_cmple_epu32_mask(used, rank, radius);
 			/* position and rank as they are in a match, and the near ones first */
 			const __m512i both = _mm512_or_si512(
 				_mm512_add_epi32(lanes, _mm512_set1_epi32((int) i)), _mm512_slli_epi32(rank, 16));
@@ -129,20 +139,20 @@ popcount(uint64_t word)
 TARGET static size_t
 within(const SketchColumns *sketches, HammingMatch *matches)
 {
-	const size_t whole = sketches->count - sketches->count % GROUP;
+	const size_t end = (sketches->count + GROUP - 1) / GROUP * GROUP;
 	uint64_t	 sums[BLOCK];
 	size_t		 n = 0;
 
-	for (size_t from = 0; from < whole; from += BLOCK)
+	for (size_t from = 0; from < end; from += BLOCK)
 	{
-		const size_t to = whole - from > BLOCK ? from + BLOCK : whole;
+		const size_t to = end - from > BLOCK ? from + BLOCK : end;
 
 		add_column(sketches, 0, true, from, to, sums);
 		for (size_t column = 1; column < sketches->ncolumns; column++)
 			add_column(sketches, column, false, from, to, sums);
 		n = append_near(sketches, from, to, sums, matches, n);
 	}
-	return append_ranks(sketches, whole, sketches->count, popcount, matches, n);
+	return n;
 }
 
 TARGET static uint32_t

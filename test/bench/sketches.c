@@ -114,7 +114,7 @@ measure(const HammingKernel *hamming, const SketchKernel *kernel, const Pages *p
 	/* a bound that only a sum near 0 brings down to the radius */
 	const SketchScore score = {.planes = query,
 							   .tables = tables,
-							   .start = 8000.0F,
+							   .start = 12000.0F,
 							   .n_factor = 0.1F,
 							   .f_start = 480.0F * (float) pages->words,
 							   .f_factor = 1.0F,

@@ -45,13 +45,14 @@ weight_of(const Query *query, size_t column, int bit, unsigned value)
 	return weight;
 }
 
+/* With random planes, or those that differ from words of zeros as much as any can. */
 static void
-make_query(Query *query, size_t ncolumns)
+make_query(Query *query, size_t ncolumns, bool farthest)
 {
 	const float scale = 16383.0F * 16383.0F / (float) (ncolumns * 64);
 
 	for (size_t i = 0; i < ncolumns * SKETCH_PLANES; i++)
-		query->planes[i] = next_random(&state);
+		query->planes[i] = farthest ? UINT64_MAX : next_random(&state);
 	for (size_t column = 0; column < ncolumns; column++)
 	{
 		for (int half = 0; half < 16; half++)
@@ -113,10 +114,13 @@ rank_by_definition(const Query *query, const uint8_t *const *columns, size_t nco
 	return rank >= SKETCH_RANKS ? SKETCH_RANKS : (uint32_t) floorf(rank);
 }
 
-/* The kernel on random sketches; adds up how many are of interest and how many of these above 0. */
+/*
+ * The kernel on random sketches, or on words whose sums are as large as any; adds up how many are
+ * of interest and how many of these above 0.
+ */
 static bool
 within_agrees(const SketchKernel *kernel, size_t ncolumns, size_t count, size_t skew,
-			  uint32_t radius, size_t *near, size_t *above)
+			  uint32_t radius, bool farthest, size_t *near, size_t *above)
 {
 	SketchColumns  sketches;
 	Query		  *query = malloc(sizeof(Query));
@@ -129,9 +133,13 @@ within_agrees(const SketchKernel *kernel, size_t ncolumns, size_t count, size_t 
 	size_t		   found;
 	bool		   agrees = true;
 
-	make_query(query, ncolumns);
+	make_query(query, ncolumns, farthest);
 	for (size_t c = 0; c < ncolumns; c++)
+	{
 		columns[c] = random_block(count * 8, (skew + c) % 8, &blocks[c]);
+		if (farthest)
+			memset(blocks[c], 0, count * 8 + (skew + c) % 8);
+	}
 	for (size_t i = 0; i < count; i++)
 	{
 		/* rows that nothing is known of, and others with ordinary f and e */
@@ -237,23 +245,35 @@ test_within(const SketchKernel *kernel)
 
 	for (size_t count = 0; count <= 100; count++)
 		for (size_t r = 0; r < nradii; r++)
-			wrong += !within_agrees(kernel, 1, count, (count + r) % 8, radii[r], &near, &above);
+			wrong +=
+				!within_agrees(kernel, 1, count, (count + r) % 8, radii[r], false, &near, &above);
 	ok(wrong == 0, "%s: sketches of a word, 0 to 100 of them", kernel->name);
 
-	for (size_t ncolumns = 2; ncolumns <= 17; ncolumns++)
-		for (size_t count = 0; count <= 70; count += 5)
+	for (size_t ncolumns = 2; ncolumns <= 40; ncolumns++)
+		for (size_t count = ncolumns % 7; count <= 100; count += 7)
 			for (size_t r = 0; r < nradii; r++)
-				wrong +=
-					!within_agrees(kernel, ncolumns, count, count + r, radii[r], &near, &above);
-	ok(wrong == 0, "%s: sketches of 2 to 17 words", kernel->name);
+				wrong += !within_agrees(kernel, ncolumns, count, count + r, radii[r], false, &near,
+										&above);
+	ok(wrong == 0, "%s: sketches of 2 to 40 words", kernel->name);
 
 	for (size_t r = 0; r < nradii; r++)
-		wrong += !within_agrees(kernel, MAX_COLUMNS, 37, r, radii[r], &near, &above);
+		wrong += !within_agrees(kernel, MAX_COLUMNS, 37, r, radii[r], false, &near, &above);
 	ok(wrong == 0, "%s: sketches of %d words", kernel->name, MAX_COLUMNS);
 
-	wrong += !within_agrees(kernel, 1, 65536, 0, 100, &near, &above);
-	wrong += !within_agrees(kernel, 2, 65536, 5, 5000, &near, &above);
-	wrong += !within_agrees(kernel, 1, 65536, 3, UINT32_MAX, &near, &above);
+	/* sums over so many words may be kept in 16 bits, and those over more may not */
+	for (size_t ncolumns = 63; ncolumns <= MAX_COLUMNS; ncolumns += ncolumns < 70 ? 1 : 20)
+	{
+		for (size_t r = 0; r < nradii; r++)
+		{
+			wrong += !within_agrees(kernel, ncolumns, 37, r, radii[r], false, &near, &above);
+			wrong += !within_agrees(kernel, ncolumns, 37, r, radii[r], true, &near, &above);
+		}
+	}
+	ok(wrong == 0, "%s: sums of 63 words and more, and the largest", kernel->name);
+
+	wrong += !within_agrees(kernel, 1, 65536, 0, 100, false, &near, &above);
+	wrong += !within_agrees(kernel, 2, 65536, 5, 5000, false, &near, &above);
+	wrong += !within_agrees(kernel, 1, 65536, 3, UINT32_MAX, false, &near, &above);
 	ok(wrong == 0, "%s: 65536 sketches", kernel->name);
 	ok(above > near / 8, "%s: %zu of %zu ranks are neither the first nor the last", kernel->name,
 	   above, near);
