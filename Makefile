@@ -44,6 +44,7 @@ OBJS = \
 	src/index/compact.o \
 	src/index/flat_build.o \
 	src/index/flat_check.o \
+	src/index/flat_scan.o \
 	src/index/hamming_clusters.o \
 	src/index/hamming_cost.o \
 	src/index/hamming_found.o \

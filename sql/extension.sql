@@ -14,6 +14,14 @@ WHERE obj_description(p.oid, 'pg_proc') IS NULL
 		t.typsend, t.typmodin, t.typmodout))
 	AND NOT EXISTS (SELECT FROM pg_proc s WHERE s.prosupport = p.oid);
 
+SELECT pg_describe_object(d.classid, d.objid, 0) AS without_comment
+FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'unifdiag'
+WHERE d.deptype = 'e' AND d.classid IN ('pg_type'::regclass, 'pg_operator'::regclass, 'pg_opclass'::regclass, 'pg_am'::regclass)
+	AND obj_description(d.objid, d.classid::regclass::name) IS NULL
+	-- from 17 on, types of arrays belong to the extension, too
+	AND NOT (d.classid = 'pg_type'::regclass AND d.objid IN (SELECT typarray FROM pg_type))
+ORDER BY 1;
+
 -- and every function says that it may run in parallel workers
 SELECT p.oid::regprocedure AS not_parallel_safe
 FROM pg_proc p
@@ -32,6 +40,20 @@ ORDER BY 1, 2;
 CREATE SCHEMA elsewhere;
 ALTER EXTENSION unifdiag SET SCHEMA elsewhere;
 SELECT '0101'::elsewhere.bithash OPERATOR(elsewhere.<~>) '0011'::elsewhere.bithash AS distance;
+-- also for those who may not use the schema, but read a view
+CREATE TABLE coded AS SELECT '0101'::elsewhere.bithash AS code;
+CREATE INDEX coded_code ON coded USING hamming (code);
+CREATE VIEW near AS SELECT code::text FROM coded WHERE elsewhere.hamming_within(code, '0011', 2);
+CREATE ROLE regress_unifdiag_user;
+GRANT SELECT ON near TO regress_unifdiag_user;
+SET ROLE regress_unifdiag_user;
+SET enable_seqscan = off;
+EXPLAIN (costs off) SELECT * FROM near;
+SELECT * FROM near;
+RESET enable_seqscan;
+RESET ROLE;
+DROP TABLE coded CASCADE;
+DROP ROLE regress_unifdiag_user;
 ALTER EXTENSION unifdiag SET SCHEMA public;
 DROP SCHEMA elsewhere;
 

@@ -113,6 +113,13 @@ INSERT INTO declared VALUES ('0101');
 DELETE FROM declared;
 VACUUM (INDEX_CLEANUP on) declared;
 SELECT bits, codes FROM hamming_info('declared_code');
+-- until the type gives it no more, which does not build the index anew
+SELECT pg_relation_filenode('declared_code') AS filenode \gset
+ALTER TABLE declared ALTER code TYPE bithash;
+SELECT pg_relation_filenode('declared_code') = :filenode AS same_file, bits FROM hamming_info('declared_code');
+VACUUM (INDEX_CLEANUP on) declared;
+INSERT INTO declared VALUES ('01010');
+SELECT bits, codes FROM hamming_info('declared_code');
 DROP TABLE declared;
 
 -- only a table's owner may have its index checked, and only who may read a column see how many rows there are

@@ -123,6 +123,23 @@ SELECT rows FROM sketch_info('later_v');
 SELECT sketch_check('later_v');
 DROP TABLE later;
 
+-- what a statement inserts leaves nothing in its memory, with a model and without; i is of a row
+CREATE FUNCTION note_memory(i int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF i IN (100, 400, 2000, 3000) THEN
+		PERFORM set_config('test.memory_' || i, (SELECT sum(used_bytes)::text FROM pg_backend_memory_contexts WHERE name = 'ExecutorState'), false);
+	END IF;
+	RETURN i;
+END $$;
+CREATE TABLE later (v real[]);
+CREATE INDEX later_v ON later USING sketch (v real_cosine_ops) WITH (bits = 64);
+INSERT INTO later SELECT vec(note_memory(i), 100) FROM generate_series(1, 3000) i;
+SELECT unsketched, learnt > 640 AS learnt FROM sketch_info('later_v');
+SELECT current_setting('test.memory_400')::int - current_setting('test.memory_100')::int < 30000 AS without_model,
+	current_setting('test.memory_3000')::int - current_setting('test.memory_2000')::int < 100000 AS with_model;
+DROP TABLE later;
+DROP FUNCTION note_memory;
+
 -- partial, on expressions, of partitions, unlogged, temporary
 CREATE TABLE parts (id int, v double precision[], kind int) PARTITION BY LIST (kind);
 CREATE TABLE parts_0 PARTITION OF parts FOR VALUES IN (0);
@@ -153,6 +170,9 @@ CREATE INDEX ON bad USING sketch (v) WITH (bits = 16001);
 CREATE INDEX ON bad USING sketch (v) WITH (colour = 1);
 CREATE INDEX ON bad USING sketch (v, v);
 CREATE INDEX ON bad USING sketch (d);
+CREATE INDEX bad_d ON bad USING sketch ((d::real[]));
+EXPLAIN (COSTS off) SELECT id FROM bad ORDER BY d::real[] <-> '{1,2,3}' LIMIT 1;
+DROP INDEX bad_d;
 CREATE UNIQUE INDEX ON bad USING sketch (v);
 CREATE INDEX bad_v ON bad USING sketch (v);
 INSERT INTO bad (v) VALUES ('{1,2,3}');
@@ -185,6 +205,11 @@ CREATE OPERATOR CLASS other_ops FOR TYPE text USING sketch AS FUNCTION 1 md5(tex
 SELECT opcname, amvalidate(oid) FROM pg_opclass WHERE opcname IN ('wrong_ops', 'other_ops') ORDER BY 1;
 DROP OPERATOR FAMILY wrong_ops USING sketch;
 DROP OPERATOR FAMILY other_ops USING sketch;
+-- which CREATE OPERATOR CLASS does not let through
+BEGIN;
+UPDATE pg_opclass SET opckeytype = 'bigint'::regtype WHERE opcname = 'real_l2_ops';
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'real_l2_ops';
+ROLLBACK;
 
 -- whoever counts rows does not run what the owner has written
 CREATE FUNCTION told(v real[]) RETURNS real[] LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE WARNING 'the expression has run'; RETURN v; END $$;
@@ -217,6 +242,23 @@ SELECT rows FROM sketch_info('owned_v');
 SELECT sketch_recall('owned_v', 3, 10) > 0.9;
 SELECT sketch_check('owned_v');
 RESET ROLE;
+-- what the owner's function calls by its bare name is not for the reader to say
+CREATE FUNCTION longer(v real[]) RETURNS real[] LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN v || v[1] * 2; END $$;
+CREATE INDEX owned_longer ON owned USING sketch (longer(v));
+CREATE SCHEMA sketch_hostile AUTHORIZATION sketch_reader;
+GRANT USAGE ON SCHEMA sketch_hostile TO public;
+SET ROLE sketch_reader;
+CREATE FUNCTION sketch_hostile.times(real, integer) RETURNS real LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hostile code runs'; END $$;
+CREATE OPERATOR sketch_hostile.* (LEFTARG = real, RIGHTARG = integer, FUNCTION = sketch_hostile.times);
+SET search_path = sketch_hostile, pg_catalog, public;
+SELECT rows FROM sketch_info('owned_longer');
+SELECT sketch_recall('owned_longer', 3, 10) > 0.9;
+RESET search_path;
+RESET ROLE;
+DROP OPERATOR sketch_hostile.* (real, integer);
+DROP FUNCTION sketch_hostile.times;
+DROP SCHEMA sketch_hostile;
 DROP TABLE owned;
+DROP FUNCTION longer;
 DROP ROLE sketch_reader;
 DROP FUNCTION vec, noise, plan;

@@ -157,6 +157,58 @@ CALL sketcher_refresh('later', 'code');
 SELECT count(code), count(*) FILTER (WHERE code IS NULL) AS without FROM later;
 DROP TABLE later;
 
+-- what comes after the attaching, in the same statement or transaction, is learnt, and what was there once only
+CREATE TABLE at_once AS SELECT i AS id, vec(i) AS v FROM generate_series(1, 50) i;
+DO $$ BEGIN
+	PERFORM sketcher_attach('at_once', 'v', 'code', 8, auto_refresh => NULL);
+	INSERT INTO at_once SELECT i, vec(i) FROM generate_series(51, 80) i;
+END $$;
+CALL sketcher_refresh('at_once', 'code');
+SELECT (sketcher_info(learning)).rows FROM at_once_code_model;
+BEGIN;
+SELECT sketcher_attach('at_once', 'v', 'more', 8, auto_refresh => NULL);
+INSERT INTO at_once SELECT i, vec(i) FROM generate_series(81, 90) i;
+COMMIT;
+CALL sketcher_refresh('at_once', 'more');
+SELECT (sketcher_info(learning)).rows FROM at_once_more_model;
+DROP TABLE at_once;
+
+-- vectors that are rows: not null, whatever their fields are
+CREATE TYPE pair AS (x real, y real);
+CREATE FUNCTION pair_vector(p pair) RETURNS real[] LANGUAGE plpgsql AS $$ BEGIN RETURN ARRAY[p.x, coalesce(p.y, 0)]; END $$;
+CREATE CAST (pair AS real[]) WITH FUNCTION pair_vector(pair);
+CREATE TABLE pairs AS SELECT i AS id, ROW(i % 7, CASE WHEN i % 2 = 0 THEN i % 5 END)::pair AS v FROM generate_series(1, 20) i;
+SELECT sketcher_attach('pairs', 'v', 'code', 2, auto_refresh => NULL);
+SELECT count(code) FROM pairs;
+DROP TABLE pairs;
+DROP TYPE pair CASCADE;
+
+-- tables that inherit have their own codes
+CREATE TABLE parent (id int, v real[], code bithash(8));
+CREATE TABLE child () INHERITS (parent);
+INSERT INTO parent SELECT i, vec(i) FROM generate_series(1, 50) i;
+INSERT INTO child SELECT i, vec(i), '01010101' FROM generate_series(1, 5) i;
+SELECT sketcher_attach('parent', 'v', 'code', 8, auto_refresh => NULL);
+CALL sketcher_refresh('parent', 'code');
+SELECT count(*) AS right FROM ONLY parent WHERE code = sketcher_hash('parent_code_model'::regclass, v);
+SELECT count(*) AS untouched FROM child WHERE code = '01010101';
+DROP TABLE parent CASCADE;
+
+-- vectors of a type with a cast, passed by value
+CREATE TYPE kind AS ENUM ('small', 'large', 'other');
+CREATE FUNCTION kind_vector(kind) RETURNS real[] LANGUAGE sql IMMUTABLE
+	AS $$ SELECT CASE $1 WHEN 'small' THEN '{1,2,3,4}'::real[] WHEN 'large' THEN '{5,1,2,7}' ELSE '{0,3,3,1}' END $$;
+CREATE CAST (kind AS real[]) WITH FUNCTION kind_vector(kind);
+CREATE TABLE kinds (id int, v kind);
+INSERT INTO kinds SELECT i, (enum_range(NULL::kind))[1 + i % 3] FROM generate_series(1, 20) i;
+SELECT sketcher_attach('kinds', 'v', 'code', 2, auto_refresh => NULL);
+UPDATE kinds SET id = id + 1;
+UPDATE kinds SET v = 'other' WHERE id < 5;
+CALL sketcher_refresh('kinds', 'code');
+SELECT count(code), count(*) FILTER (WHERE code IS DISTINCT FROM sketcher_hash('kinds_code_model'::regclass, v::real[])) AS wrong FROM kinds;
+DROP TABLE kinds;
+DROP TYPE kind CASCADE;
+
 -- temporary tables
 CREATE TEMPORARY TABLE passing (id int, v real[]) ON COMMIT DELETE ROWS;
 SELECT sketcher_attach('passing', 'v', 'code', 4);

@@ -152,6 +152,37 @@ CREATE RULE nothing AS ON UPDATE TO items_code_model DO INSTEAD NOTHING;
 CALL sketcher_refresh('items', 'code');
 DROP RULE nothing ON items_code_model;
 
+-- codes that somebody keeps from being written are counted
+CREATE TABLE kept (id int, v real[], code bithash(2));
+INSERT INTO kept SELECT i, ARRAY[sin(i), cos(i), i % 7, i % 5] FROM generate_series(1, 50) i;
+CREATE TRIGGER changes_only BEFORE UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
+SELECT sketcher_attach('kept', 'v', 'code', 2, auto_refresh => NULL);
+CALL sketcher_refresh('kept', 'code');
+SELECT count(code) FROM kept;
+ALTER TABLE kept DISABLE TRIGGER zz_unifdiag_code_hash;
+UPDATE kept SET code = NULL;
+ALTER TABLE kept ENABLE ALWAYS TRIGGER zz_unifdiag_code_hash;
+CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER keep BEFORE UPDATE ON kept FOR EACH ROW WHEN (OLD.id <= 20) EXECUTE FUNCTION keep();
+CALL sketcher_refresh('kept', 'code');
+CREATE RULE keep AS ON UPDATE TO kept DO INSTEAD NOTHING;
+CALL sketcher_refresh('kept', 'code');
+DROP TABLE kept;
+DROP FUNCTION keep;
+
+-- a commit that fails ends a refresh, and leaves nothing locked
+CREATE TABLE refused (id int, v real[]);
+INSERT INTO refused SELECT i, ARRAY[sin(i), cos(i), i % 7, i % 5] FROM generate_series(1, 50) i;
+SELECT sketcher_attach('refused', 'v', 'code', 2, backfill => false, auto_refresh => NULL);
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON refused DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse();
+CALL sketcher_refresh('refused', 'code');
+SELECT mode FROM pg_locks WHERE locktype = 'relation' AND mode = 'ShareUpdateExclusiveLock' AND pid = pg_backend_pid();
+DROP TRIGGER refuse ON refused;
+CALL sketcher_refresh('refused', 'code');
+DROP TABLE refused;
+DROP FUNCTION refuse;
+
 -- only the owner attaches, refreshes, detaches; whoever may insert inserts, and no more
 CREATE ROLE regress_unifdiag_owner;
 CREATE ROLE regress_unifdiag_writer;
@@ -193,6 +224,12 @@ SELECT code = sketcher_hash('regress_owned.items_code_model'::regclass, v) AS ha
 CALL sketcher_refresh('regress_other.mine', 'code');
 SELECT sketcher_detach('regress_other.mine', 'code');
 RESET ROLE;
+ALTER TABLE regress_owned.items_code_model ENABLE ROW LEVEL SECURITY;
+SET ROLE regress_unifdiag_writer;
+SELECT count(*) FROM regress_owned.items_code_model;
+INSERT INTO regress_other.mine VALUES ('{1,2,3,4}');
+RESET ROLE;
+ALTER TABLE regress_owned.items_code_model DISABLE ROW LEVEL SECURITY;
 REVOKE SELECT ON regress_owned.items_code_model FROM regress_unifdiag_writer;
 SET ROLE regress_unifdiag_writer;
 INSERT INTO regress_other.mine VALUES ('{1,2,3,4}');
@@ -298,6 +335,21 @@ CALL sketcher_refresh('regress_owned.triples', 'code');
 RESET client_min_messages;
 SELECT who, super, count(*) > 12 AS many FROM regress_owned.seen GROUP BY 1, 2;
 SELECT count(*) FROM regress_owned.triples WHERE code IS DISTINCT FROM sketcher_hash('regress_owned.triples_code_model'::regclass, v::real[]);
+-- and in what it calls by their bare names nobody else has a say
+CREATE SCHEMA regress_hostile AUTHORIZATION regress_unifdiag_writer;
+GRANT USAGE ON SCHEMA regress_hostile TO public;
+GRANT INSERT ON regress_owned.triples TO regress_unifdiag_writer;
+SET ROLE regress_unifdiag_writer;
+CREATE FUNCTION regress_hostile.unequal(real, integer) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hostile code runs as %', current_user; END $$;
+CREATE OPERATOR regress_hostile.<> (LEFTARG = real, RIGHTARG = integer, FUNCTION = regress_hostile.unequal);
+SET search_path = regress_hostile, pg_catalog, public;
+INSERT INTO regress_owned.triples VALUES (16, '(16,1,1)');
+SHOW search_path;
+RESET search_path;
+RESET ROLE;
+SET client_min_messages = warning;
+DROP SCHEMA regress_hostile CASCADE;
+RESET client_min_messages;
 \set VERBOSITY terse
 INSERT INTO regress_owned.triples VALUES (13, '(13,1,1)'); -- the cast returns null
 ALTER TABLE regress_owned.triples DISABLE TRIGGER ALL;

@@ -204,7 +204,7 @@ CREATE FUNCTION set_bit(bithash, integer, integer) RETURNS bithash
 COMMENT ON FUNCTION set_bit(bithash, integer, integer) IS 'the code with a bit, counted from 0 at the left, set to 0 or 1';
 CREATE FUNCTION to_hex(bithash) RETURNS text
 	AS 'MODULE_PATHNAME', 'bithash_to_hex' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION to_hex(bithash) IS 'hexadecimal digits of the code, with zero bits behind its end';
+COMMENT ON FUNCTION to_hex(bithash) IS 'hexadecimal digits of the code, with zero bits after its end';
 
 CREATE AGGREGATE bit_and(bithash) (SFUNC = bithash_and, STYPE = bithash, COMBINEFUNC = bithash_and, PARALLEL = SAFE);
 COMMENT ON AGGREGATE bit_and(bithash) IS 'the bits that are set in all codes';
@@ -288,10 +288,10 @@ COMMENT ON FUNCTION hamming_within(bigint, bigint, bigint) IS 'whether two numbe
 --
 -- Distances between vectors
 --
--- The operators are pgvector's, on arrays.  Its vector becomes real[] without being asked, so that
--- vector <-> real[], an error with pgvector alone, would quietly become a comparison of arrays,
--- which no index of its knows.  The operators between an array and what is none are there to
--- make the parser find two candidates, which is an error again.
+-- The operators are pgvector's, on arrays.  pgvector casts vector to real[] implicitly.  So
+-- vector <-> real[], which is an error with pgvector alone, would quietly become a distance between
+-- arrays, which no index on a vector column serves.  The operators between an array and any other type
+-- give the parser a second candidate, so that it is an error again.
 --
 
 CREATE FUNCTION real_l2_distance(real[], real[]) RETURNS double precision
@@ -420,10 +420,10 @@ COMMENT ON OPERATOR CLASS int8_hamming_ops USING hamming IS 'nearest codes of 64
 CREATE FUNCTION hamming_info(
 	index regclass, OUT version integer, OUT bits integer, OUT codes bigint, OUT nulls bigint,
 	OUT pages bigint, OUT free_pages bigint, OUT fill float8) RETURNS record
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION hamming_info(regclass) IS 'what is in a hamming index';
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION hamming_info(regclass) IS 'version, size and fill of a hamming index';
 CREATE FUNCTION hamming_check(index regclass, with_table boolean DEFAULT true) RETURNS void
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION hamming_check(regclass, boolean) IS 'raise an error if a hamming index is inconsistent in itself or, by default, with its table';
 
 -- Joins: rows are named by ctid, as the statement's snapshot sees them.  Restricted, because temporary
@@ -445,7 +445,7 @@ COMMENT ON FUNCTION hamming_clusters(regclass, integer)
 CREATE FUNCTION hamming_nearest(index regclass, queries bithash[], k integer, OUT query integer, OUT neighbour tid, OUT distance integer)
 	RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
-COMMENT ON FUNCTION hamming_nearest(regclass, bithash[], integer) IS 'the k rows with the nearest codes to each of many';
+COMMENT ON FUNCTION hamming_nearest(regclass, bithash[], integer) IS 'for each of many codes the k rows with the nearest codes';
 
 --
 -- sketch: an index that finds the nearest vectors
@@ -455,7 +455,7 @@ CREATE FUNCTION sketch_handler(internal) RETURNS index_am_handler
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION sketch_handler(internal) IS 'handler of access method sketch';
 CREATE ACCESS METHOD sketch TYPE INDEX HANDLER sketch_handler;
-COMMENT ON ACCESS METHOD sketch IS 'nearest vectors, by sketches that the index learns to make';
+COMMENT ON ACCESS METHOD sketch IS 'nearest vectors, in order of distance, with the recall that is asked for';
 
 CREATE OPERATOR CLASS real_l2_ops
 	DEFAULT FOR TYPE real[] USING sketch AS
@@ -466,6 +466,11 @@ CREATE OPERATOR CLASS real_cosine_ops
 CREATE OPERATOR CLASS real_ip_ops
 	FOR TYPE real[] USING sketch AS
 		OPERATOR 3 <#> (real[], real[]) FOR ORDER BY float_ops;
+-- it has no operator: whoever makes an index on such a column shall be told of the cast
+CREATE OPERATOR CLASS double_precision_ops
+	DEFAULT FOR TYPE double precision[] USING sketch AS
+		STORAGE double precision[];
+COMMENT ON OPERATOR CLASS double_precision_ops USING sketch IS 'an error: an index takes the column as real[]';
 COMMENT ON OPERATOR CLASS real_l2_ops USING sketch IS 'nearest by Euclidean distance';
 COMMENT ON OPERATOR CLASS real_cosine_ops USING sketch IS 'nearest by cosine distance';
 COMMENT ON OPERATOR CLASS real_ip_ops USING sketch IS 'nearest by negative inner product';
@@ -474,13 +479,13 @@ COMMENT ON OPERATOR CLASS real_ip_ops USING sketch IS 'nearest by negative inner
 CREATE FUNCTION sketch_info(
 	index regclass, OUT version integer, OUT bits integer, OUT dims integer, OUT rows bigint, OUT nulls bigint,
 	OUT unsketched bigint, OUT learnt bigint, OUT explained float8, OUT explained_now float8, OUT bytes bigint) RETURNS record
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION sketch_info(regclass) IS 'what is in a sketch index, and how well its model explains the rows that came last';
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION sketch_info(regclass) IS 'version and size of a sketch index, and how well its model explains the rows that came last';
 CREATE FUNCTION sketch_check(index regclass, with_table boolean DEFAULT true) RETURNS void
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION sketch_check(regclass, boolean) IS 'raise an error if a sketch index is inconsistent in itself or, by default, with its table';
 CREATE FUNCTION sketch_recall(index regclass, k integer DEFAULT 10, queries integer DEFAULT 100) RETURNS double precision
-	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION sketch_recall(regclass, integer, integer)
 	IS 'share of the true k nearest rows that the index returns first, for rows drawn at random as queries';
 
@@ -683,11 +688,11 @@ CREATE FUNCTION sketcher_attach(target regclass, vector_column name, code_column
 	RETURNS regclass
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION sketcher_attach(regclass, name, name, integer, text, text, boolean, boolean, double precision, bigint, boolean, boolean, double precision, integer)
-	IS 'from now on keep codes of a column of vectors, and learn from its rows; returns the model table; the keyword "normalize" is quoted where it is named: "normalize" => true';
+	IS 'keep codes of a column of vectors from now on, and learn from its rows; returns the model table; the keyword "normalize" is quoted where it is named: "normalize" => true';
 CREATE FUNCTION sketcher_detach(target regclass, code_column name) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION sketcher_detach(regclass, name)
-	IS 'no longer keep these codes: drops trigger and model table, not the column';
+	IS 'no longer keep these codes: drop trigger and model table, but not the column';
 CREATE PROCEDURE sketcher_refresh(target regclass, code_column name, min_drift double precision DEFAULT 0, batch integer DEFAULT 1000)
 	AS 'MODULE_PATHNAME' LANGUAGE C;
 COMMENT ON PROCEDURE sketcher_refresh(regclass, name, double precision, integer)

@@ -67,11 +67,11 @@ struct Node;
 #define get_sorted_number(state, value, isnull) tuplesort_getdatum(state, true, value, isnull, NULL)
 #endif
 
-/* from 17 on what maintains indexes sees no other schema than pg_catalog */
-#if PG_VERSION_NUM >= 170000
-#define restrict_search_path() RestrictSearchPath()
-#else
-#define restrict_search_path() ((void) 0)
+/* 17 brought this: what runs with the rights of an owner sees no schema that its caller has chosen */
+#if PG_VERSION_NUM < 170000
+#define RestrictSearchPath() \
+	((void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, \
+							  GUC_ACTION_SAVE, true, 0, false))
 #endif
 
 /*

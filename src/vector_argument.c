@@ -46,7 +46,7 @@ static void
 report_no_vector(Oid type)
 {
 	ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
-			errmsg("type %s is not a vector", format_type_be(type)),
+			errmsg("type %s is not a type of vectors", format_type_be(type)),
 			errhint("Vectors are arrays of numbers, or of a type with a cast to real[]."));
 }
 
@@ -146,7 +146,7 @@ vector_cast_array(VectorCast *cast, Datum value)
 		value = ExecEvalExpr(cast->state, cast->context, &is_null);
 		if (is_null)
 			ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					errmsg("the cast of a vector to real[] returned null"));
+					errmsg("cast of a vector to real[] returned null"));
 	}
 	return DatumGetArrayTypeP(value);
 }

@@ -1,6 +1,6 @@
 /*
  * vectors.c
- *		Reads vectors from real[] and double precision[], and refuses all that is none.
+ *		Reads vectors from real[] and double precision[], and refuses what is not a vector.
  *
  * The only file that looks into users' arrays.  pgvector's types arrive here as real[], by
  * its own casts.
@@ -168,5 +168,5 @@ vector_check_dims(Vector vector, int model_dims)
 {
 	if (vector.dims != model_dims)
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
-				errmsg("vector has %d dimensions, and the model has %d", vector.dims, model_dims));
+				errmsg("vector has %d dimensions, but the model has %d", vector.dims, model_dims));
 }

@@ -8,14 +8,15 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/pathnodes.h"
 #include "nodes/supportnodes.h"
 #include "optimizer/optimizer.h"
-#include "parser/parse_func.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "../compat.h"
 #include "ball.h"
@@ -93,7 +94,8 @@ hamming_in_ball(PG_FUNCTION_ARGS)
 /*
  * code <@ hamming_ball(center, radius), if the two can be known when the index is searched.
  * The function that makes the ball lives where hamming_within does, whatever the search path, and
- * takes the types that this one has there.
+ * takes the types that this one has there.  It is not looked up by name as users do: whoever reads
+ * a view need not be allowed to use that schema.
  */
 List *
 hamming_within_condition(SupportRequestIndexCondition *request)
@@ -122,10 +124,9 @@ hamming_within_condition(SupportRequestIndexCondition *request)
 	get_func_signature(request->funcid, &types, &ntypes);
 	ball_types[0] = types[1 - request->indexarg];
 	ball_types[1] = types[2];
-	make = LookupFuncName(
-		list_make2(makeString(get_namespace_name(get_func_namespace(request->funcid))),
-				   makeString("hamming_ball")),
-		2, ball_types, true);
+	make = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("hamming_ball"),
+						   PointerGetDatum(buildoidvector(ball_types, lengthof(ball_types))),
+						   ObjectIdGetDatum(get_func_namespace(request->funcid)));
 	if (!OidIsValid(make))
 		return NIL;
 	ball_type = get_func_rettype(make);

@@ -160,7 +160,7 @@ bithash_recv(PG_FUNCTION_ARGS)
 	pq_copymsgbytes(message, (char *) code->bits, BITHASH_BYTES(nbits));
 	if (!bithash_padding_is_zero(nbits, code->bits))
 		ereport(ERROR, errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				errmsg("binary form of a code of %d bits has bits set behind its end",
+				errmsg("binary form of a code of %d bits has bits set beyond its end",
 					   (int) nbits));
 	PG_RETURN_POINTER(code);
 }
@@ -187,8 +187,8 @@ bithash_typmod_in(PG_FUNCTION_ARGS)
 
 	if (nmodifiers != 1)
 		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("type bithash takes one modifier, its number of bits, and got %d",
-					   nmodifiers));
+				errmsg("type bithash takes one type modifier, not %d", nmodifiers),
+				errdetail("It is the number of bits."));
 	if (modifiers[0] < 1 || modifiers[0] > BITHASH_MAX_BITS)
 		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("length of type bithash cannot be %d", (int) modifiers[0]),

@@ -34,7 +34,7 @@ StaticAssertDecl(BITHASH_MAX_BITS <= PG_UINT16_MAX, "nbits holds every length");
 #define BITHASH_BYTES(nbits) (((nbits) + 7) / 8)
 #define BITHASH_SIZE(nbits) (offsetof(BitHash, bits) + BITHASH_BYTES(nbits))
 
-/* the bits of the last byte that lie behind the end of a code */
+/* the bits of the last byte that lie beyond the end of a code */
 #define BITHASH_PADDING(nbits) ((uint8) ((1 << (7 - ((nbits) + 7) % 8)) - 1))
 
 /*

@@ -1,6 +1,6 @@
 /*
  * bithash_bits.c
- *		What core has for bit strings, for codes: logic, joining, cutting, digits.
+ *		Core's functions for bit strings, for codes: logic, concatenation, substrings, digits.
  *
  * Results are codes, too: none is empty, or longer than a code may be.
  */
@@ -165,7 +165,7 @@ bithash_set_bit(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(changed);
 }
 
-/* Hexadecimal digits; behind the last bits the last digit has zeros. */
+/* Hexadecimal digits; after the last bits the last digit has zeros. */
 PG_FUNCTION_INFO_V1(bithash_to_hex);
 Datum
 bithash_to_hex(PG_FUNCTION_ARGS)

@@ -29,7 +29,7 @@ bithash_to_bit(PG_FUNCTION_ARGS)
 
 /*
  * Bytes alone are a code of eight bits each.  With bithash(n) there must be as many bytes as
- * n bits take, and zeros behind the last bit.
+ * n bits take, and zeros after the last bit.
  */
 PG_FUNCTION_INFO_V1(bithash_from_bytea);
 Datum
@@ -49,7 +49,7 @@ bithash_from_bytea(PG_FUNCTION_ARGS)
 	memcpy(code->bits, VARDATA_ANY(bytes), nbytes);
 	if (!bithash_padding_is_zero((int) nbits, code->bits))
 		ereport(ERROR, errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
-				errmsg("bytes for a code of %d bits have bits set behind its end", (int) nbits));
+				errmsg("bytes for a code of %d bits have bits set beyond its end", (int) nbits));
 	PG_RETURN_POINTER(code);
 }
 

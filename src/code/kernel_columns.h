@@ -1,6 +1,6 @@
 /*
  * kernel_columns.h
- *		The search of codes stored by columns, as far as kernels have it in common.
+ *		Searching codes that are stored by columns: what the kernels share.
  *
  * Everything is inlined into each kernel, so that it is compiled for that kernel's CPU.
  */
@@ -9,7 +9,7 @@
 
 #include "kernels.h"
 
-/* columns behind the first ones that are read together */
+/* columns after the first ones, which are read together */
 #define TOGETHER 4
 
 /* For kernels that take eight codes at a time, in all columns. */
@@ -32,7 +32,7 @@ prefetch_match(const HammingColumns *codes, size_t position)
 
 /*
  * Appends to the matches those codes from..to-1 that are near enough, one at a time: what is
- * left behind the last whole group, or a group that has some.  Always inlined, so that the count
+ * left after the last whole group, or a group that has some.  Always inlined, so that the count
  * becomes the caller's instruction for it.
  */
 static inline __attribute__((always_inline)) size_t

@@ -52,7 +52,7 @@ typedef struct HammingMatch
 	uint16_t distance;
 } HammingMatch;
 
-/* matches that a kernel may write behind its last one */
+/* matches that a kernel may write after its last one */
 #define MATCH_ROOM 8
 
 typedef struct HammingKernel

@@ -1,6 +1,6 @@
 /*
  * sketch_columns.h
- *		The ranking of sketches stored by columns, as far as kernels have it in common.
+ *		Ranking sketches that are stored by columns: what the kernels share.
  *
  * Everything is inlined into each kernel, so that it is compiled for that kernel's CPU.
  */
@@ -140,7 +140,7 @@ fine_disagreement(const uint64_t *code, size_t words, const uint64_t *planes,
 
 /*
  * Appends to the matches those sketches from..to-1 that are of interest, one at a time: what is
- * left behind the last whole group.
+ * left after the last whole group.
  */
 static inline __attribute__((always_inline)) size_t
 append_ranks(const SketchColumns *sketches, size_t from, size_t to,

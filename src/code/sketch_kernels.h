@@ -34,7 +34,7 @@
 /* the number of a row that nothing is known of: its rank is 0; no other row has it */
 #define SKETCH_UNKNOWN UINT32_C(0)
 
-/* the number of a row that shall come late: the largest n, the least f and e */
+/* the number of a row that should come late: the largest n, the least f and e */
 #define SKETCH_FAR (UINT32_C(0xffffffff) << (SKETCH_F_BITS + SKETCH_E_BITS))
 
 /* bits of a projection in a code; the signs come first */

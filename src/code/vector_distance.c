@@ -3,7 +3,7 @@
  *		Distances between vectors in SQL.
  *
  * They are those of pgvector's operators of the same names.  A zero vector has no direction: its
- * cosine distance is NaN, which sorts behind all numbers.
+ * cosine distance is NaN, which sorts after all numbers.
  */
 #include "postgres.h"
 
@@ -134,7 +134,7 @@ real_negative_inner_product(PG_FUNCTION_ARGS)
 											   vector_look(PG_GETARG_ARRAYTYPE_P(1))));
 }
 
-/* The distance between an array and what is none; the SQL script says what it is for. */
+/* The distance between an array and something else; the SQL script says what it is for. */
 PG_FUNCTION_INFO_V1(no_distance);
 Datum
 no_distance(PG_FUNCTION_ARGS)

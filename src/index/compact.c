@@ -4,9 +4,9 @@
  *
  * Entries move from the last pages to the first ones with room: in three stages, codes to
  * pages of codes, NULLs to pages of NULLs, then what is left at the end to empty pages.  A
- * search that has visited the one and not yet the other would miss them: every move counts
- * up the metapage's moves, in the same log record, and a search that finds the count changed
- * starts again.
+ * search that visits the new page before a move and the old one after it would miss entries.  So
+ * every move increments the metapage's moves, in the same log record, and a search that finds
+ * another count at its end starts again.
  */
 #include "postgres.h"
 
@@ -33,7 +33,7 @@ typedef struct Compaction
 	/* a stage's: entries of one kind to pages of that kind, or if NULL any to empty pages */
 	const FlatLayout *kind;
 	BlockNumber		  low;	/* pages before have no room */
-	BlockNumber		  high; /* pages behind have nothing to move */
+	BlockNumber		  high; /* later pages have nothing to move */
 } Compaction;
 
 static FlatContents

@@ -27,7 +27,7 @@
  *      8     4  nbits     length of the codes; 0 if it is not known
  *     12     4  end       pages from this block on have no entries
  *     16     4  started   blocks from this one on have got no first entry since VACUUM last began
- *     20     4  declared  length of the codes as the column's type gives it; 0 if it does not
+ *     20     4            zero
  *     24     8  moves     counts the times that VACUUM moved entries to another page
  *     32     8  codes     entries with a code, when the index was built or last vacuumed
  *     40     8  nulls     entries without, likewise
@@ -39,14 +39,15 @@
  * A page of entries has zeros after that, up to FLAT_ENTRIES, and then room for capacity
  * entries of a code of W = ceil(nbits/64) words (0 for NULL), N bytes of numbers (0 for NULL) and a
  * TID: capacity = (page size - FLAT_ENTRIES) / (8 W + N + 6), or the multiple of 8 below, unless
- * that leaves out more than 1/28 of the entries, since the index shall be small.  Thus columns of
+ * that leaves out more than 1/28 of the entries, to keep the index small.  Thus columns of
  * words start at cache lines, which is how kernels read them.  Each part is a column that starts
  * where it would if the page were full:
  *
- *   W columns of words: the codes' first words, their second words, ...; behind a code's last
+ *   W columns of words: the codes' first words, their second words, ...; after a code's last
  *   bit there are zeros.  Of a sketch only the words of signs are columns (src/math/sketch.h says
- *   how many): after these come the other words, entry by entry
- *   the numbers, N bytes each
+ *   how many)
+ *   the numbers, N bytes each: beside the signs, with which they are read
+ *   the other words of a sketch, entry by entry
  *   the TIDs, 6 bytes each
  *
  * pd_lower is the end of the last TID.  What no entry uses is zero.  A block of zeros, which
@@ -70,7 +71,7 @@
 #include "../compat.h"
 
 #define FLAT_MAGIC 0x464c4154 /* "FLAT" */
-#define FLAT_VERSION 6
+#define FLAT_VERSION 7
 #define FLAT_PAGE_ID 0xFF88
 
 /* offset of the entries on a page */
@@ -112,7 +113,7 @@ typedef struct FlatMeta
 	uint32 nbits;
 	uint32 end;
 	uint32 started;
-	uint32 declared;
+	uint32 zero;
 	uint64 moves;
 	uint64 codes;
 	uint64 nulls;
@@ -139,6 +140,7 @@ typedef struct FlatLayout
 	int			 columns;  /* and those of them that are columns */
 	int			 capacity; /* entries; 0 while the codes' length is not known */
 	int			 numbers;  /* offset of the numbers; 0 if there are none */
+	int			 rest;	   /* offset of the words that are no columns */
 	int			 tids;	   /* offset of the TIDs */
 	int			 dims;	   /* of the vectors that codes stand for, or 0 */
 	uint32		 model;	   /* by which codes are made, or 0 */
@@ -175,9 +177,9 @@ typedef struct FlatEntry
 	((uint8 *) (page) + FLAT_ENTRIES + (Size) (column) * 8 * (layout)->capacity)
 
 /* the words of an entry that are no columns */
-#define flat_rest_bytes(layout) (sizeof(uint64) * ((layout)->words - (layout)->columns))
+#define flat_rest_bytes(layout) ((int) sizeof(uint64) * ((layout)->words - (layout)->columns))
 #define FlatPageGetRest(page, layout, entry) \
-	(FlatPageGetWords(page, layout, (layout)->columns) + (Size) (entry) * flat_rest_bytes(layout))
+	((uint8 *) (page) + (layout)->rest + (Size) (entry) * flat_rest_bytes(layout))
 
 /* What a backend remembers of an index, in rd_amcache. */
 typedef struct FlatMemory
@@ -185,6 +187,7 @@ typedef struct FlatMemory
 	FlatLayout	codes;		  /* what pages of codes look like, if that is known */
 	BlockNumber next_look_up; /* block that is the next to be looked up again */
 	TimestampTz looked_up;	  /* when that was last done for some */
+	BlockNumber table_blocks; /* that the table had, when that was last asked */
 	BlockNumber blocks;
 	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER]; /* where blocks were last found, or 0 */
 } FlatMemory;
@@ -208,7 +211,7 @@ extern void flat_page_set_count(Page page, const FlatLayout *layout, int count);
 extern void flat_page_get_code(Page page, const FlatLayout *layout, int entry, uint8 *bits);
 extern Size flat_page_room(FlatContents contents);
 pg_noreturn extern void flat_corrupt(Relation index, BlockNumber block, const char *what);
-extern void				flat_check_tid(Relation index, ItemPointerData tid);
+extern void				flat_check_tid(Relation table, Relation index, ItemPointerData tid);
 
 /* recent.c: whether the server is used in ways that are not public, see compat.h */
 extern bool		   flat_private_interfaces;
@@ -227,7 +230,8 @@ flat_log_and_add(Relation index, Buffer buffer, const FlatLayout *layout, FlatEn
 /* vacuum.c */
 extern IndexBulkDeleteResult *flat_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 											   IndexBulkDeleteCallback callback, void *state);
+/* declared is the length of the codes as the column's type gives it, or 0 if it does not */
 extern IndexBulkDeleteResult *
-flat_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
+flat_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, int declared);
 
 #endif /* UNIFDIAG_FLAT_H */

@@ -2,7 +2,7 @@
  * flat_build.c
  *		Filling the pages of a flat index that nobody else sees yet.
  *
- * Nobody else sees the index, so that its pages need no buffers.
+ * So the pages need no buffers.
  */
 #include "postgres.h"
 
@@ -82,13 +82,12 @@ finish_pages(FlatBuild *build, BlockNumber *blocks, Size *room)
 }
 
 Page
-flat_build_meta(FlatBuild *build, int declared)
+flat_build_meta(FlatBuild *build)
 {
 	Page	  page = page_writer_new(build->writer);
 	FlatMeta *meta = FlatPageGetMeta(page);
 
-	flat_meta_init(page, declared);
-	meta->nbits = build->layouts[BUILD_CODES].nbits;
+	flat_meta_init(page, build->layouts[BUILD_CODES].nbits);
 	meta->dims = build->layouts[BUILD_CODES].dims;
 	meta->model = build->layouts[BUILD_CODES].model;
 	meta->codes = build->counts[BUILD_CODES];
@@ -118,11 +117,14 @@ flat_build_finish(FlatBuild *build, Page meta)
 void
 flat_build_empty(Relation index, void (*init)(Relation index, Page meta))
 {
-	Buffer buffer;
+	PGAlignedBlock meta;
+	Buffer		   buffer;
 
+	/* first, because that may read catalogs */
+	init(index, meta.data);
 	extend_relation(index, INIT_FORKNUM, &buffer);
 	START_CRIT_SECTION();
-	init(index, BufferGetPage(buffer));
+	memcpy(BufferGetPage(buffer), meta.data, BLCKSZ);
 	MarkBufferDirty(buffer);
 	log_newpage_buffer(buffer, true);
 	END_CRIT_SECTION();

@@ -36,7 +36,7 @@ extern void flat_build_add(FlatBuild *build, FlatEntry entry);
 extern BlockNumber flat_build_page(FlatBuild *build, Page page);
 
 /* the metapage, to which the caller may add before he hands it on */
-extern Page flat_build_meta(FlatBuild *build, int declared);
+extern Page flat_build_meta(FlatBuild *build);
 extern void flat_build_finish(FlatBuild *build, Page meta);
 
 /* the index of an unlogged table as it is after a crash: this metapage */

@@ -1,12 +1,13 @@
 /*
  * flat_check.c
- *		What is in a flat index, and whether it is right.
+ *		What a flat index contains, and whether it is consistent.
  */
 #include "postgres.h"
 
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/transam.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
@@ -50,6 +51,23 @@ flat_open_index(Oid oid, ambuild_function build, const char *method, Relation *h
 	return index;
 }
 
+/*
+ * An error if the index may not have all rows that a snapshot of this transaction sees.  The planner
+ * does not use such an index, either.
+ */
+void
+flat_check_complete(Relation index)
+{
+	if (index->rd_index->indcheckxmin &&
+		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data),
+							   TransactionXmin))
+		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("index \"%s\" cannot be used by this transaction yet",
+					   RelationGetRelationName(index)),
+				errdetail("The transaction may see row versions that the index lacks, because it "
+						  "began before the index was built."));
+}
+
 void
 flat_close_index(Relation heap, Relation index)
 {
@@ -77,7 +95,7 @@ flat_become_owner(FlatUser *user, Relation heap)
 	GetUserIdAndSecContext(&user->id, &user->security);
 	SetUserIdAndSecContext(heap->rd_rel->relowner, user->security | SECURITY_RESTRICTED_OPERATION);
 	user->settings = NewGUCNestLevel();
-	restrict_search_path();
+	RestrictSearchPath();
 }
 
 void
@@ -145,7 +163,7 @@ check_tids(FlatInspection *inspection, Page page, BlockNumber block, const FlatL
 	}
 }
 
-/* What no entry uses must be zero, as must be the bits behind a code's last. */
+/* What no entry uses must be zero, as must be the bits after a code's last. */
 static void
 check_rest(const FlatInspection *inspection, Page page, BlockNumber block, const FlatLayout *layout,
 		   int count)
@@ -163,12 +181,12 @@ check_rest(const FlatInspection *inspection, Page page, BlockNumber block, const
 		{
 			flat_page_get_code(page, layout, i, inspection->code);
 			if (!bithash_padding_is_zero(layout->nbits, inspection->code))
-				flat_corrupt(inspection->index, block, "a code has bits behind its end");
+				flat_corrupt(inspection->index, block, "a code has bits beyond its end");
 		}
 	}
 	if (memcmp(PageGetContents(clean.data), PageGetContents(page),
 			   BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) != 0)
-		flat_corrupt(inspection->index, block, "there is something beside its entries");
+		flat_corrupt(inspection->index, block, "there is something besides its entries");
 }
 
 static void
@@ -231,7 +249,7 @@ check_end(const FlatInspection *inspection)
 														 &inspection->codes, &inspection->nulls);
 
 		if (contents.count > 0 && !contents.is_model && flat_read_meta(index).end <= block)
-			flat_corrupt(index, block, "it has entries behind the end of the index");
+			flat_corrupt(index, block, "it has entries beyond the end of the index");
 		UnlockReleaseBuffer(buffer);
 	}
 }

@@ -1,6 +1,6 @@
 /*
  * flat_check.h
- *		What is in a flat index, and whether it is right.
+ *		What a flat index contains, and whether it is consistent.
  */
 #ifndef UNIFDIAG_FLAT_CHECK_H
 #define UNIFDIAG_FLAT_CHECK_H
@@ -38,6 +38,7 @@ typedef struct FlatUser
 extern Relation
 			flat_open_index(Oid oid, ambuild_function build, const char *method, Relation *heap);
 extern void flat_close_index(Relation heap, Relation index);
+extern void flat_check_complete(Relation index);
 extern void flat_check_may_count(Relation heap);
 extern void flat_become_owner(FlatUser *user, Relation heap);
 extern void flat_become_user(const FlatUser *user);

@@ -28,6 +28,8 @@ extern void				 hamming_build_empty(Relation index);
 extern char				*hamming_phase_name(int64 phase);
 extern bool hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 						   Relation heap, IndexUniqueCheck check, bool unchanged, IndexInfo *info);
+extern IndexBulkDeleteResult *
+hamming_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
 
 /* hamming_scan.c */
 extern IndexScanDesc hamming_begin_scan(Relation index, int nkeys, int norderbys);

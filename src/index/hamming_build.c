@@ -50,7 +50,7 @@ check_code(Relation index, BitHashView code, int nbits, bool is_built)
 	bithash_check_length(code.nbits, ERRCODE_STRING_DATA_LENGTH_MISMATCH, NULL);
 	if (nbits != 0 && code.nbits != nbits)
 		ereport(ERROR, errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
-				errmsg("code has %d bits, and index \"%s\" holds codes of %d", code.nbits,
+				errmsg("code has %d bits, but index \"%s\" holds codes of %d bits", code.nbits,
 					   RelationGetRelationName(index), nbits),
 				is_built
 					? errhint("Give the column the type %s(n), so that all codes have the "
@@ -120,7 +120,7 @@ hamming_build(Relation heap, Relation index, IndexInfo *info)
 		table_index_build_scan(heap, index, info, true, true, add_row, state, NULL);
 	result->index_tuples = (double) state->rows;
 	MemoryContextSwitchTo(context);
-	flat_build_finish(&state->pages, flat_build_meta(&state->pages, declared_bits(index)));
+	flat_build_finish(&state->pages, flat_build_meta(&state->pages));
 	MemoryContextSwitchTo(caller);
 
 	MemoryContextDelete(context);
@@ -139,14 +139,23 @@ hamming_build_empty(Relation index)
 	flat_build_empty(index, init_meta);
 }
 
+IndexBulkDeleteResult *
+hamming_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	return flat_vacuum_cleanup(info, stats, declared_bits(info->index));
+}
+
 bool
 hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			   Relation heap pg_attribute_unused(), IndexUniqueCheck check pg_attribute_unused(),
 			   bool unchanged pg_attribute_unused(), IndexInfo *info pg_attribute_unused())
 {
-	BitHashView code = {.nbits = 0, .bits = NULL};
-	FlatEntry	entry = {.bits = NULL, .tid = *tid};
-	FlatLayout	codes;
+	MemoryContext context =
+		AllocSetContextCreate(CurrentMemoryContext, "hamming insert", ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	BitHashView	  code = {.nbits = 0, .bits = NULL};
+	FlatEntry	  entry = {.bits = NULL, .tid = *tid};
+	FlatLayout	  codes;
 
 	/* first, because fetching a value that is stored out of line reads catalogs */
 	if (!isnull[0])
@@ -163,6 +172,9 @@ hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			codes = flat_layout(FLAT_CODES, code.nbits);
 		}
 	} while (!flat_insert(index, &codes, entry));
+	/* a statement may insert any number of rows in one memory context */
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
 	return false;
 }
 

@@ -1,6 +1,6 @@
 /*
  * hamming_check.c
- *		hamming_info and hamming_check: what is in an index, and whether it is right.
+ *		hamming_info and hamming_check: what an index contains, and whether it is consistent.
  */
 #include "postgres.h"
 
@@ -87,6 +87,7 @@ hamming_check(PG_FUNCTION_ARGS)
 
 	if (!owns_relation(RelationGetRelid(heap), GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, RelationGetRelationName(heap));
+	flat_check_complete(index);
 	flat_become_owner(&user, heap);
 	snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	flat_check(heap, index, snapshot, true, with_table ? add_table_row : NULL);

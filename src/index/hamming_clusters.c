@@ -2,9 +2,9 @@
  * hamming_clusters.c
  *		hamming_clusters: the connected components of the pairs of near codes.
  *
- * Equal codes are made one entry first, block by block: a million of them are 10^12 pairs.  What is
- * known of members is kept as rows of the function's result, a member and a cluster, where the
- * cluster is a number of an entry at first: the block number of a TID.
+ * Equal codes become one entry first, block by block: a million of them would be 5 * 10^11 pairs.
+ * Members are kept as rows of the function's result, each a member and its cluster.  At first the
+ * cluster is the number of an entry, in the place of a TID's block number.
  */
 #include "postgres.h"
 

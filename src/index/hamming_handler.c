@@ -1,6 +1,6 @@
 /*
  * hamming_handler.c
- *		What the server is told of the hamming access method.
+ *		The handler of the hamming access method.
  */
 #include "postgres.h"
 
@@ -45,7 +45,7 @@ static const IndexAmRoutine hamming_routine = {
 	.ambuildempty = hamming_build_empty,
 	.aminsert = hamming_insert,
 	.ambulkdelete = flat_bulk_delete,
-	.amvacuumcleanup = flat_vacuum_cleanup,
+	.amvacuumcleanup = hamming_vacuum_cleanup,
 	.amcanreturn = hamming_can_return,
 	.amcostestimate = hamming_cost_estimate,
 	.amoptions = hamming_options,

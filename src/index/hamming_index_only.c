@@ -19,6 +19,7 @@
 
 #include "../code/distance.h"
 #include "../compat.h"
+#include "flat_scan.h"
 #include "hamming_index_only.h"
 
 /* Memory is the current context's. */
@@ -52,12 +53,10 @@ index_only_end(HammingIndexOnly *only)
 static bool
 row_is_visible(HammingIndexOnly *only, IndexScanDesc scan, uint64 key)
 {
-	ItemPointerData tid;
+	ItemPointerData tid = flat_row_of_key(scan, key);
 	bool			again = false;
 	bool			visible;
 
-	ItemPointerSet(&tid, KEY_BLOCK(key), KEY_OFFSET(key));
-	flat_check_tid(scan->indexRelation, tid);
 	visible = table_index_fetch_tuple(scan->xs_heapfetch, &tid, scan->xs_snapshot, only->slot,
 									  &again, NULL);
 	ExecClearTuple(only->slot);
@@ -145,7 +144,7 @@ read_ties(HammingIndexOnly *only, IndexScanDesc scan, HammingSearch *search)
 {
 	int others = scan->numberOfOrderBys - 1;
 
-	/* the row behind the last ties is still the one that the search returned last */
+	/* the row after the last ties is still the one that the search returned last */
 	if (only->has_behind)
 		add_tie(only, scan, search, only->behind);
 	only->has_behind = false;

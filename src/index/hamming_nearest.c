@@ -112,7 +112,7 @@ first_keep(int wanted)
 	return (int) Min((int64) wanted + wanted / KEEP_GROWTH + SPARE_KEEP, PG_INT32_MAX);
 }
 
-/* Makes room for what the pass keeps, each query behind the last entry it has seen. */
+/* Makes room for what the pass keeps, each query after the last entry it has seen. */
 static void
 prepare_queries(NearestPass *pass)
 {
@@ -151,7 +151,7 @@ return_found(NearestPass *pass, NearestQuery *query)
 		bool			nulls[3] = {false};
 
 		CHECK_FOR_INTERRUPTS();
-		nearest->last = key;
+		nearest->from = key + 1;
 		ItemPointerSet(&tid, KEY_BLOCK(key), KEY_OFFSET(key));
 		if (!hamming_rows_fetch(&pass->rows, &tid))
 			continue;
@@ -219,7 +219,7 @@ read_queries(ArrayType *array, int wanted, const NearestPass *pass, int *count)
 	{
 		if (nulls[i])
 			ereport(ERROR, errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					errmsg("query %d is NULL", i + 1));
+					errmsg("query %d is null", i + 1));
 		queries[i].number = i + 1;
 		queries[i].wanted = wanted;
 		/* without any code in the index no length is wrong */

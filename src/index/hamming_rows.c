@@ -10,7 +10,6 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/tableam.h"
-#include "access/transam.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/predicate.h"
@@ -19,6 +18,7 @@
 #include "utils/snapmgr.h"
 
 #include "../compat.h"
+#include "flat_check.h"
 #include "hamming_rows.h"
 
 /* how often to tell how far a function is */
@@ -52,26 +52,12 @@ check_rights(Relation table, Relation index)
 				errdetail("An index is read as a whole, whatever the policy."));
 }
 
-/* The planner does not use such an index, either. */
-static void
-check_complete(Relation index)
-{
-	if (index->rd_index->indcheckxmin &&
-		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data),
-							   TransactionXmin))
-		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("index \"%s\" cannot be used by this transaction yet",
-					   RelationGetRelationName(index)),
-				errdetail("It may lack versions of rows that transactions still see which began "
-						  "before it was built."));
-}
-
 void
 hamming_rows_open(HammingRows *rows, Oid index)
 {
 	rows->index = hamming_open_index(index, &rows->table);
 	check_rights(rows->table, rows->index);
-	check_complete(rows->index);
+	flat_check_complete(rows->index);
 	rows->snapshot = GetActiveSnapshot();
 	/* as for an index scan: whoever inserts a code conflicts with a serializable reader */
 	PredicateLockRelation(rows->index, rows->snapshot);
@@ -96,7 +82,7 @@ hamming_rows_fetch(HammingRows *rows, ItemPointer tid)
 	bool again = false;
 	bool visible;
 
-	flat_check_tid(rows->index, *tid);
+	flat_check_tid(rows->table, rows->index, *tid);
 	visible = table_index_fetch_tuple(rows->fetch, tid, rows->snapshot, rows->slot, &again, NULL);
 	if (visible)
 		*tid = rows->slot->tts_tid;

@@ -11,9 +11,9 @@
 #include "pgstat.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 
 #include "../compat.h"
+#include "flat_scan.h"
 #include "hamming_index_only.h"
 #include "prefetch.h"
 
@@ -23,6 +23,7 @@ typedef struct HammingScan
 	HammingSearch *search;
 	bool		   nothing; /* a condition is NULL */
 	bool		   floats;	/* the distance is double precision, as pgvector's is */
+	int			   first;	/* the distance that decides: those before are from NULL */
 	Prefetch	   prefetch;
 
 	HammingIndexOnly *index_only; /* NULL if rows are fetched from the table */
@@ -31,7 +32,7 @@ typedef struct HammingScan
 IndexScanDesc
 hamming_begin_scan(Relation index, int nkeys, int norderbys)
 {
-	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
+	IndexScanDesc scan = flat_begin_scan(index, nkeys, norderbys);
 	HammingScan	 *state = palloc(sizeof(HammingScan));
 
 	state->context =
@@ -40,17 +41,24 @@ hamming_begin_scan(Relation index, int nkeys, int norderbys)
 	state->nothing = true;
 	state->index_only = NULL;
 	scan->opaque = state;
-	if (norderbys > 0)
-	{
-		scan->xs_orderbyvals = palloc0(sizeof(Datum) * norderbys);
-		scan->xs_orderbynulls = palloc0(sizeof(bool) * norderbys);
-	}
 	return scan;
+}
+
+/* The first distance that is not from NULL, since by those all rows are equal; or else the first. */
+static int
+first_distance(IndexScanDesc scan)
+{
+	for (int i = 0; i < scan->numberOfOrderBys; i++)
+	{
+		if ((scan->orderByData[i].sk_flags & SK_ISNULL) == 0)
+			return i;
+	}
+	return 0;
 }
 
 /* Reads what the keys ask for; false if one is NULL, which no row fulfils. */
 static bool
-read_query(IndexScanDesc scan, HammingQuery *query)
+read_query(IndexScanDesc scan, int first, HammingQuery *query)
 {
 	HammingBall **balls = palloc(sizeof(HammingBall *) * Max(scan->numberOfKeys, 1));
 
@@ -70,7 +78,7 @@ read_query(IndexScanDesc scan, HammingQuery *query)
 	query->ordered = scan->numberOfOrderBys > 0;
 	if (query->ordered)
 	{
-		ScanKey key = &scan->orderByData[0];
+		ScanKey key = &scan->orderByData[first];
 
 		Assert(key->sk_strategy == HAMMING_DISTANCE_STRATEGY);
 		query->code_is_null = (key->sk_flags & SK_ISNULL) != 0;
@@ -88,13 +96,11 @@ hamming_rescan(IndexScanDesc scan, ScanKey keys, int nkeys pg_attribute_unused()
 	HammingQuery  query;
 	MemoryContext caller;
 
-	if (keys != NULL && scan->numberOfKeys > 0)
-		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-	if (orderbys != NULL && scan->numberOfOrderBys > 0)
-		memmove(scan->orderByData, orderbys, scan->numberOfOrderBys * sizeof(ScanKeyData));
+	flat_take_keys(scan, keys, orderbys);
 	MemoryContextReset(state->context);
 	caller = MemoryContextSwitchTo(state->context);
-	state->nothing = !read_query(scan, &query);
+	state->first = first_distance(scan);
+	state->nothing = !read_query(scan, state->first, &query);
 	MemoryContextSwitchTo(caller);
 	state->floats =
 		query.ordered && get_func_rettype(scan->orderByData[0].sk_func.fn_oid) == FLOAT8OID;
@@ -113,19 +119,6 @@ hamming_rescan(IndexScanDesc scan, ScanKey keys, int nkeys pg_attribute_unused()
 			prefetch_start(&state->prefetch, scan->heapRelation);
 		count_index_scan(scan);
 	}
-}
-
-/*
- * Rows may be vacuumed away between our finding them and their being looked at, and others
- * take their places: only a snapshot by which those cannot be seen makes this safe.
- */
-static void
-check_snapshot(IndexScanDesc scan)
-{
-	if (!IsMVCCSnapshot(scan->xs_snapshot))
-		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				errmsg("index \"%s\" cannot be scanned with a non-MVCC snapshot",
-					   RelationGetRelationName(scan->indexRelation)));
 }
 
 /* The next row that is to be returned. */
@@ -153,17 +146,16 @@ hamming_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unuse
 	uint64		 key;
 
 	Assert(ScanDirectionIsForward(direction));
-	check_snapshot(scan);
+	flat_check_snapshot(scan);
 	if (!next_row(scan, state, &key))
 		return false;
-	ItemPointerSet(&scan->xs_heaptid, KEY_BLOCK(key), KEY_OFFSET(key));
-	flat_check_tid(scan->indexRelation, scan->xs_heaptid);
+	scan->xs_heaptid = flat_row_of_key(scan, key);
 	scan->xs_recheck = false;
 	if (scan->numberOfOrderBys > 0)
 	{
 		const int32 distance = (int32) KEY_DISTANCE(key);
 
-		scan->xs_orderbynulls[0] = distance == NULL_DISTANCE;
+		scan->xs_orderbynulls[0] = state->first > 0 || distance == NULL_DISTANCE;
 		scan->xs_orderbyvals[0] =
 			state->floats ? Float8GetDatum(distance) : Int32GetDatum(distance);
 		/* by further distances, from 0, the executor sorts, unless it has only what we return */
@@ -179,13 +171,11 @@ hamming_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	int64		 count = 0;
 	uint64		 key;
 
-	check_snapshot(scan);
+	flat_check_snapshot(scan);
 	while (!state->nothing && hamming_search_next(state->search, &key))
 	{
-		ItemPointerData tid;
+		ItemPointerData tid = flat_row_of_key(scan, key);
 
-		ItemPointerSet(&tid, KEY_BLOCK(key), KEY_OFFSET(key));
-		flat_check_tid(scan->indexRelation, tid);
 		tbm_add_tuples(bitmap, &tid, 1, false);
 		count++;
 	}

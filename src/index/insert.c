@@ -4,10 +4,11 @@
  *
  * Writers must not wait for each other.  Each goes on filling the page that it used last; if that
  * is full, or locked by somebody else, it asks the free space map for another one, and if that is
- * locked too, or there is none, it takes the next page behind the end of the index.
+ * locked too, or there is none, it takes the next page beyond the end of the index.
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "storage/freespace.h"
 #include "storage/lmgr.h"
 #include "storage/smgr.h"
@@ -60,7 +61,7 @@ flat_forget_codes(Relation index)
 	flat_memory(index, 0)->codes.capacity = 0;
 }
 
-/* Whether the entry is one as the index, whose metapage says this, has it now. */
+/* Does the entry fit the index as its metapage describes it now? */
 static bool
 is_current(const FlatLayout *layout, const FlatMeta *meta)
 {
@@ -188,7 +189,7 @@ try_free_space(const Insertion *insertion)
 	return outcome;
 }
 
-/* Takes the first page behind the end of the index that nobody else takes just now. */
+/* Takes the first page beyond the end of the index that nobody else takes just now. */
 static Outcome
 append_page(const Insertion *insertion)
 {
@@ -214,7 +215,7 @@ append_page(const Insertion *insertion)
 	{
 		const FlatContents contents = {.layout = insertion->layout, .count = 1};
 
-		/* others may use the page, too, above all should we go away */
+		/* others may use the page, too, especially when this backend has ended */
 		RecordPageWithFreeSpace(index, block - 1, flat_page_room(contents));
 		FreeSpaceMapVacuumRange(index, block - 1, block);
 	}
@@ -251,6 +252,8 @@ flat_insert(Relation index, const FlatLayout *codes, FlatEntry entry)
 	};
 	bool added;
 
+	/* the caller may try it many times */
+	CHECK_FOR_INTERRUPTS();
 	insertion.layout = entry.bits == NULL ? &insertion.nulls : &insertion.codes;
 	added = add_entry(&insertion) == ADDED;
 	if (!added)

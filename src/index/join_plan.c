@@ -3,8 +3,8 @@
  *		The choice of the parts by which near pairs are found.
  *
  * Few wide parts with a radius have fewer pairs that agree by chance than many narrow ones without,
- * but each group is compared with more others.  Codes are no random bits, either: a sample of pairs
- * tells how many agree in each part.
+ * but each group is compared with more others.  The bits of codes are not random, either: a sample of
+ * pairs tells how many agree in each part.
  */
 #include "postgres.h"
 

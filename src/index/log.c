@@ -1,6 +1,6 @@
 /*
  * log.c
- *		An entry goes onto a page, and into the log.
+ *		Adding an entry to a page, and logging it.
  *
  * Generic WAL copies a page, and compares all of it with the copy to find what has changed, which
  * is most of what an insertion costs.  Here it is known what changes, so we write the record
@@ -52,11 +52,11 @@ find_fragments(Fragments *fragments, Page page, const FlatLayout *layout)
 	add_fragment(fragments, page, &head->count, sizeof(head->count));
 	for (int column = 0; column < layout->columns; column++)
 		add_fragment(fragments, page, FlatPageGetWords(page, layout, column) + entry * 8, 8);
+	if (layout->numbers != 0)
+		add_fragment(fragments, page, FlatPageGetNumbers(page, layout) + entry, sizeof(uint32));
 	if (layout->words > layout->columns)
 		add_fragment(fragments, page, FlatPageGetRest(page, layout, entry),
 					 flat_rest_bytes(layout));
-	if (layout->numbers != 0)
-		add_fragment(fragments, page, FlatPageGetNumbers(page, layout) + entry, sizeof(uint32));
 	add_fragment(fragments, page, FlatPageGetTids(page, layout) + entry, sizeof(ItemPointerData));
 }
 

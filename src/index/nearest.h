@@ -12,7 +12,7 @@
 
 #include "../code/bithash.h"
 
-/* the distance of a NULL code, or from a NULL query: behind all others */
+/* the distance of a NULL code, or from a NULL query: after all others */
 #define NULL_DISTANCE 0xFFFF
 
 StaticAssertDecl(BITHASH_MAX_BITS < NULL_DISTANCE, "no distance is taken for NULL");
@@ -22,14 +22,14 @@ StaticAssertDecl(BITHASH_MAX_BITS < NULL_DISTANCE, "no distance is taken for NUL
 #define KEY_OFFSET(key) ((OffsetNumber) ((key) & 0xFFFF))
 
 /*
- * The rank of a distance is the distance itself, and for NULL the one behind the largest.
+ * The rank of a distance is the distance itself, and for NULL the one after the largest.
  * Keys are counted by rank, and so it is known at any time which are still of interest.
  */
 typedef struct Nearest
 {
 	int		nbits; /* the largest distance */
 	int		keep;  /* keys that are wanted */
-	uint64	last;  /* keys up to this one are not */
+	uint64	from;  /* keys before this one are not */
 	uint64	bound; /* nor are keys from this one on */
 	uint64 *keys;  /* those found, sorted in the end */
 	uint64 *spare; /* as much room again, for sorting */
@@ -79,7 +79,7 @@ nearest_key(uint32 distance, const ItemPointerData *tid)
 static inline bool
 nearest_add(Nearest *nearest, uint64 key)
 {
-	if (key <= nearest->last || key >= nearest->bound)
+	if (key < nearest->from || key >= nearest->bound)
 		return false;
 	nearest->keys[nearest->found++] = key;
 	nearest_count(nearest, rank_of(nearest, KEY_DISTANCE(key)));

@@ -5,6 +5,8 @@
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
+#include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 
 #include "../compat.h"
@@ -12,19 +14,21 @@
 #include "../vectors.h"
 #include "flat.h"
 
-/* Where things are, if entries have codes of so many bits and so many bytes of numbers. */
+/* Where things are, if entries have codes of so many bits, or else sketches of so many. */
 static FlatLayout
-make_layout(FlatPageKind kind, int nbits, int number_bytes)
+make_layout(FlatPageKind kind, int nbits, bool is_sketch)
 {
 	FlatLayout layout;
 	const int  nbytes = BITHASH_BYTES(nbits);
 	const int  words = (nbytes + 7) / 8;
+	const int  number_bytes = is_sketch ? sizeof(uint32) : 0;
 
 	memset(&layout, 0, sizeof(layout));
 	layout.kind = kind;
 	layout.nbits = nbits;
 	layout.nbytes = nbytes;
-	layout.words = layout.columns = words;
+	layout.words = words;
+	layout.columns = is_sketch ? sketch_sign_words(words) : words;
 	layout.capacity =
 		(BLCKSZ - FLAT_ENTRIES) / (8 * words + number_bytes + (int) sizeof(ItemPointerData));
 	if (words > 0 && layout.capacity % 8 <= layout.capacity / 28)
@@ -32,12 +36,11 @@ make_layout(FlatPageKind kind, int nbits, int number_bytes)
 	/* no code fits on any page before their length is known */
 	if (kind == FLAT_CODES && nbits == 0)
 		layout.capacity = 0;
-	layout.tids = FLAT_ENTRIES + layout.capacity * 8 * words;
-	if (number_bytes > 0)
-	{
-		layout.numbers = layout.tids;
-		layout.tids += layout.capacity * number_bytes;
-	}
+	layout.numbers = FLAT_ENTRIES + layout.capacity * 8 * layout.columns;
+	layout.rest = layout.numbers + layout.capacity * number_bytes;
+	layout.tids = layout.rest + layout.capacity * flat_rest_bytes(&layout);
+	if (!is_sketch)
+		layout.numbers = 0;
 	return layout;
 }
 
@@ -45,16 +48,15 @@ make_layout(FlatPageKind kind, int nbits, int number_bytes)
 FlatLayout
 flat_layout(FlatPageKind kind, int nbits)
 {
-	return make_layout(kind, kind == FLAT_CODES ? nbits : 0, 0);
+	return make_layout(kind, kind == FLAT_CODES ? nbits : 0, false);
 }
 
 /* The layout of a page of codes that stand for vectors, with numbers beside them. */
 FlatLayout
 flat_sketch_layout(int nbits, int dims, uint32 model)
 {
-	FlatLayout layout = make_layout(FLAT_CODES, nbits, sizeof(uint32));
+	FlatLayout layout = make_layout(FLAT_CODES, nbits, true);
 
-	layout.columns = sketch_sign_words(layout.words);
 	layout.dims = dims;
 	layout.model = model;
 	return layout;
@@ -93,14 +95,14 @@ flat_page_init(Page page, const FlatLayout *layout)
 
 /* The metapage of an index without any other page; of codes of so many bits, if not 0. */
 void
-flat_meta_init(Page page, int declared)
+flat_meta_init(Page page, int nbits)
 {
 	FlatMeta *meta = FlatPageGetMeta(page);
 
 	init_page(page, FLAT_META, 0);
 	meta->magic = FLAT_MAGIC;
 	meta->version = FLAT_VERSION;
-	meta->nbits = meta->declared = declared;
+	meta->nbits = nbits;
 	meta->end = FLAT_FIRST_PAGE;
 	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
 }
@@ -125,15 +127,32 @@ flat_corrupt(Relation index, BlockNumber block, const char *what)
 			errhint("Please REINDEX it."));
 }
 
+/* Whether a table has no such block; of other kinds of tables it is not known where their rows are. */
+static bool
+is_outside(Relation table, Relation index, BlockNumber block)
+{
+	if (table->rd_tableam != GetHeapamTableAmRoutine() ||
+		block < flat_memory(index, 0)->table_blocks)
+		return false;
+	/* it may have grown */
+	flat_memory(index, 0)->table_blocks = RelationGetNumberOfBlocks(table);
+	return block >= flat_memory(index, 0)->table_blocks;
+}
+
 /*
- * Raises an error if no row can have this TID, which is an entry's.  It comes before the TID is handed to
- * the server, which trusts indexes: it would even add a page to the table for a block that is none.
+ * Raises an error if no row can have this TID, which is an entry's; table may be NULL if it is not read.  It
+ * comes before the TID is handed to the server, which trusts indexes: for an impossible block it would even
+ * add a page to the table, and what reading a block after the last one leaves in memory, it later takes for
+ * the contents of a new page there.
  */
 void
-flat_check_tid(Relation index, ItemPointerData tid)
+flat_check_tid(Relation table, Relation index, ItemPointerData tid)
 {
-	if (ItemPointerGetBlockNumberNoCheck(&tid) == InvalidBlockNumber ||
-		ItemPointerGetOffsetNumberNoCheck(&tid) == InvalidOffsetNumber)
+	const BlockNumber block = ItemPointerGetBlockNumberNoCheck(&tid);
+
+	if (block == InvalidBlockNumber ||
+		ItemPointerGetOffsetNumberNoCheck(&tid) == InvalidOffsetNumber ||
+		(table != NULL && is_outside(table, index, block)))
 		ereport(ERROR, errcode(ERRCODE_INDEX_CORRUPTED),
 				errmsg("index \"%s\" is corrupt: an entry points to no row",
 					   RelationGetRelationName(index)),
@@ -161,15 +180,17 @@ flat_checked_meta(Relation index, Page page)
 		flat_corrupt(index, FLAT_METAPAGE, "the metapage has a wrong magic number");
 	if (meta->version != FLAT_VERSION)
 		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				errmsg("index \"%s\" has format version %u, and this library knows version %u",
+				errmsg("index \"%s\" has format version %u, but this library knows version %u",
 					   RelationGetRelationName(index), meta->version, FLAT_VERSION),
 				errhint("Please REINDEX it."));
-	if (meta->nbits > BITHASH_MAX_BITS || meta->declared > BITHASH_MAX_BITS)
+	if (meta->nbits > BITHASH_MAX_BITS)
 		flat_corrupt(index, FLAT_METAPAGE, "the metapage has an impossible code length");
 	if (meta->numbers != 0 && meta->numbers != sizeof(uint32))
 		flat_corrupt(index, FLAT_METAPAGE, "the metapage has an impossible size of numbers");
 	if (meta->dims > VECTOR_MAX_DIMS || (meta->dims != 0 && meta->numbers == 0))
 		flat_corrupt(index, FLAT_METAPAGE, "the metapage has an impossible number of dimensions");
+	if (meta->dims == 0 && (meta->model != 0 || meta->learning != 0))
+		flat_corrupt(index, FLAT_METAPAGE, "the metapage has an impossible model");
 	if (meta->end < FLAT_FIRST_PAGE || meta->end > RelationGetNumberOfBlocks(index))
 		flat_corrupt(index, FLAT_METAPAGE, "the index does not end within its file");
 	return meta;
@@ -248,7 +269,7 @@ flat_page_contents(Relation index, Page page, BlockNumber block, const FlatLayou
 	return contents;
 }
 
-/* Sets the number of entries; behind them all is zero, if there was anything. */
+/* Sets the number of entries; after them all is zero, if there was anything. */
 void
 flat_page_set_count(Page page, const FlatLayout *layout, int count)
 {

@@ -1,6 +1,6 @@
 /*
  * passes.c
- *		Passes over all pages of a flat index, each of which finds the nearest entries behind
+ *		Passes over all pages of a flat index, each of which finds the nearest entries after
  *		the last one that was taken.
  */
 #include "postgres.h"
@@ -46,7 +46,7 @@ passes_start(Passes *passes, bool complete)
 {
 	passes->nearest.found = 0;
 	passes->nearest.keep = 0;
-	passes->nearest.last = 0;
+	passes->nearest.from = 0;
 	passes->next = 0;
 	passes->complete = complete;
 }

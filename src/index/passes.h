@@ -1,10 +1,10 @@
 /*
  * passes.h
- *		Passes over all pages of a flat index, each of which finds the nearest entries behind
+ *		Passes over all pages of a flat index, each of which finds the nearest entries after
  *		the last one that was taken.
  *
- * Whoever asks does not say how many it wants: the first pass keeps few, and each that follows
- * more, until memory sets the limit.  README.md says how passes and VACUUM get along.
+ * The caller does not say how many entries it wants: the first pass keeps few, and each later one
+ * more, until memory sets the limit.  README.md says how passes and VACUUM work together.
  */
 #ifndef UNIFDIAG_PASSES_H
 #define UNIFDIAG_PASSES_H
@@ -19,7 +19,7 @@ typedef struct Passes
 	int			  first;	/* keys that the first pass keeps */
 	Nearest		  nearest;	/* what the last pass found, or this one has found so far */
 	int			  next;		/* of these, the first that has not been taken */
-	bool		  complete; /* nothing lies behind these */
+	bool		  complete; /* nothing lies after these */
 	uint32		  horizon;	/* rank of the farthest distance that the pass looks at */
 } Passes;
 
@@ -59,7 +59,10 @@ passes_used_up(const Passes *passes)
 static inline uint64
 passes_take(Passes *passes)
 {
-	return passes->nearest.last = passes->nearest.keys[passes->next++];
+	const uint64 key = passes->nearest.keys[passes->next++];
+
+	passes->nearest.from = key + 1;
+	return key;
 }
 
 #endif /* UNIFDIAG_PASSES_H */

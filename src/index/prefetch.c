@@ -1,9 +1,9 @@
 /*
  * prefetch.c
- *		The pages of the rows that a scan returns next, prefetched.
+ *		Prefetches the pages of the rows that a scan returns next.
  *
- * Near codes are in rows all over the table.  Their pages are on disk, or at least out of the CPU's
- * cache, through which the index has just gone.
+ * Near codes are in rows all over the table.  Their pages are on disk, or at least not in the CPU's
+ * cache, which the index has just filled.
  */
 #include "postgres.h"
 

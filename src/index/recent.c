@@ -50,8 +50,8 @@ flat_init(void)
 
 /*
  * What a backend remembers of an index, with room for the buffers of so many blocks.  The server
- * frees it whenever it reads catalogs and learns that the index may have changed.  So nobody keeps
- * the pointer across a call of which it is not known that it does not.
+ * frees it whenever it reads catalogs and learns that the index may have changed.  So the pointer
+ * is valid only until the next call that may read catalogs.
  */
 FlatMemory *
 flat_memory(Relation index, BlockNumber blocks)

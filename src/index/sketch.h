@@ -2,7 +2,7 @@
  * sketch.h
  *		The sketch access method: a flat index whose codes are sketches of the column's vectors.
  *
- * The metapage has behind what flat.h says
+ * After the fields of flat.h the metapage has
  *
  * offset  size  field       meaning
  *      0     4  bits        the option, at most so many bits of a code; 0 if it was not given
@@ -14,7 +14,7 @@
  *     32     4  explained   the share of these rows' variance that is in its subspace
  *     36     4              zero
  *
- * All but the first two are zero while there is no model.  Its bytes are a SketchParameters, the mean
+ * All but the first two mean nothing while there is no model.  Its bytes are a SketchParameters, the mean
  * and the projection (src/math/sketch.h).
  */
 #ifndef UNIFDIAG_SKETCH_AM_H

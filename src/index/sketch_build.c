@@ -267,7 +267,7 @@ finish_build(SketchBuild *build, Relation index)
 		model.calibrated = build->pages.counts[BUILD_CODES];
 		model.explained = build->explained;
 	}
-	page = flat_build_meta(&build->pages, 0);
+	page = flat_build_meta(&build->pages);
 	sketch_meta_add(index, page);
 	meta = SketchPageGetMeta(page);
 	model.bits = meta->bits;

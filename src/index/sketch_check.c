@@ -1,6 +1,6 @@
 /*
  * sketch_check.c
- *		sketch_info and sketch_check: what is in an index, and whether it is right.
+ *		sketch_info and sketch_check: what an index contains, and whether it is consistent.
  */
 #include "postgres.h"
 
@@ -77,7 +77,7 @@ fetch_vector(PageRows *rows, Page page, int entry, Vector *vector)
 	bool				  found;
 
 	MemoryContextReset(rows->context);
-	flat_check_tid(rows->index, tid);
+	flat_check_tid(rows->rows.fetch->rel, rows->index, tid);
 	found = sketch_rows_fetch(&rows->rows, tid, &value, &isnull) && !isnull;
 	if (found)
 	{
@@ -124,7 +124,7 @@ check_sketches(Relation heap, Relation index, Snapshot snapshot)
 			CHECK_FOR_INTERRUPTS();
 			if (fetch_vector(&rows, page.data, i, &vector) &&
 				!is_sketch_of(&rows, page.data, i, vector))
-				flat_corrupt(index, block, "an entry has not the sketch of its row");
+				flat_corrupt(index, block, "an entry does not have the sketch of its row");
 		}
 	}
 	sketch_rows_end(&rows.rows);
@@ -157,6 +157,7 @@ sketch_check(PG_FUNCTION_ARGS)
 
 	if (!owns_relation(RelationGetRelid(heap), GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, RelationGetRelationName(heap));
+	flat_check_complete(index);
 	flat_become_owner(&user, heap);
 	snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	sketch_read_meta(index, &flat);

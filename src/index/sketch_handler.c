@@ -1,6 +1,6 @@
 /*
  * sketch_handler.c
- *		What the server is told of the sketch access method, its option and its setting.
+ *		The handler of the sketch access method, its option and its setting.
  */
 #include "postgres.h"
 
@@ -27,13 +27,12 @@ void
 sketch_init(void)
 {
 	options_kind = add_reloption_kind();
-	add_int_reloption(options_kind, "bits",
-					  "Projections of a row whose signs all searches read, at most", 0, 0,
-					  SKETCH_MAX_BITS, AccessExclusiveLock);
+	add_int_reloption(options_kind, "bits", "Number of directions in which a vector is sketched", 0,
+					  0, SKETCH_MAX_BITS, AccessExclusiveLock);
 	DefineCustomRealVariable("unifdiag.recall",
-							 "The share of the true nearest rows that a sketch index shall find.",
-							 "With 1 it looks at all rows.", &sketch_recall_setting, 0.99, 0.0, 1.0,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
+							 "Share of the true nearest rows that a sketch index has to find.",
+							 "With 1 a search looks at all rows.", &sketch_recall_setting, 0.99,
+							 0.0, 1.0, PGC_USERSET, 0, NULL, NULL, NULL);
 }
 
 static bytea *

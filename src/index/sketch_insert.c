@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "utils/memutils.h"
 
 #include "../compat.h"
 #include "sketch_introduce.h"
@@ -102,6 +103,9 @@ sketch_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rela
 			  IndexInfo *info)
 {
 	const BlockNumber before = RelationGetTargetBlock(index);
+	MemoryContext	  context =
+		AllocSetContextCreate(CurrentMemoryContext, "sketch insert", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
 
 	if (isnull[0])
 		insert_null(index, tid);
@@ -110,5 +114,8 @@ sketch_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rela
 	/* on another page than last time: there may be enough rows by now to learn from */
 	if (RelationGetTargetBlock(index) != before && sketch_may_introduce(index))
 		sketch_introduce(heap, index);
+	/* a statement may insert any number of rows in one memory context */
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
 	return false;
 }

@@ -2,14 +2,14 @@
  * sketch_introduce.c
  *		A model for an index that was made before its rows.
  *
- * Its entries have no codes.  Whoever brings enough of them learns a model from their rows, and
- * writes it to new pages.  Then the metapage names it, from when on new entries have codes, and at last
- * those that are there get theirs, page by page.  The metapage's "learning" is the model's id as long as
- * that takes: so nobody takes its pages for empty ones, searches do without the model, and whoever
- * comes after a crash knows that something is left to do.
+ * Its entries have no codes.  When there are enough of them, the backend that notices learns a model
+ * from their rows, and writes it to new pages.  Then the metapage names the model, and from then on
+ * new entries have codes.  At last the entries that are there get theirs, page by page.  As long as
+ * that takes, the metapage's "learning" is the model's id.  So its pages are not taken for empty ones,
+ * searches do without the model, and after a crash the next backend knows that something is left to do.
  *
- * One at a time does this: who holds a lock on what would be the first page's first tuple.  Rows of transactions that are
- * still running count as well; rows that are dead already get no code, and are always looked at.
+ * One backend at a time does this: the one that holds a lock on the tag of a tuple of block 1.  Rows of
+ * running transactions count as well.  Rows that are dead already get no code, and are always fetched.
  */
 #include "postgres.h"
 
@@ -54,7 +54,7 @@ fetch_vector(Introduction *introduction, ItemPointerData tid, Vector *vector)
 	bool		  found;
 
 	MemoryContextReset(introduction->row);
-	flat_check_tid(introduction->index, tid);
+	flat_check_tid(introduction->rows.fetch->rel, introduction->index, tid);
 	found = sketch_rows_fetch(&introduction->rows, tid, &value, &isnull) && !isnull &&
 			sketch_try_read_vector(&introduction->reader, value, vector) &&
 			vector->dims == introduction->codes.dims;
@@ -338,7 +338,7 @@ convert_pages(Introduction *introduction)
 	update_meta(introduction, &flat, &introduction->meta);
 }
 
-/* An id that somebody left behind before the metapage named his model: its pages are free. */
+/* An id that was noted by a backend that did not come to name its model: its pages are free. */
 static void
 forget_learning(Introduction *introduction)
 {

@@ -2,8 +2,8 @@
  * sketch_learn.c
  *		Learning the model of a sketch index from some of its rows.
  *
- * Of the rows, some are not learnt, but play queries when the model is calibrated; and of some that
- * are learnt it is remembered what they were, for the scales of the numbers beside codes.
+ * Some of the rows are not learnt: they are the queries of the calibration.  Some that are learnt are
+ * remembered, too, to find the scales of the numbers beside codes.
  */
 #include "postgres.h"
 

@@ -179,7 +179,8 @@ sketch_new_id(void)
 	while (id == 0)
 	{
 		if (!pg_strong_random(&id, sizeof(id)))
-			ereport(ERROR, errcode(ERRCODE_INTERNAL_ERROR), errmsg("no random number to be had"));
+			ereport(ERROR, errcode(ERRCODE_INTERNAL_ERROR),
+					errmsg("could not generate a random number"));
 	}
 	return id;
 }
@@ -278,7 +279,7 @@ view_model(ModelReading *reading, const FlatMeta *flat, const SketchMeta *meta, 
 	memcpy(&model->parameters, reading->bytes, sizeof(SketchParameters));
 	if (shape->dims != (int) flat->dims || 64 * sketch_code_words(shape) != (int) flat->nbits ||
 		model->parameters.metric != (int) meta->metric)
-		flat_corrupt(reading->index, meta->block, "the model is not one for this index");
+		flat_corrupt(reading->index, meta->block, "the model does not fit the index");
 	for (Size i = 0; i < count; i++)
 	{
 		if (!isfinite(floats[i]))

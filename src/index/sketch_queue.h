@@ -7,7 +7,7 @@
 
 #include "storage/itemptr.h"
 
-/* A row; NaN is behind all other distances.  Further distances decide among equal ones. */
+/* A row; NaN comes after all other distances.  Further distances decide among equal ones. */
 typedef struct SketchRow
 {
 	double			distance;

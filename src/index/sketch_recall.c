@@ -2,9 +2,9 @@
  * sketch_recall.c
  *		sketch_recall: what share of the true nearest rows a search finds.
  *
- * Some rows play queries.  Their true neighbours are found by looking at all rows, once for all
- * queries; then each query is asked of the index, as a statement would do.  Of rows at equal distances
- * it does not matter which are found, so that distances are compared.
+ * Some rows serve as queries.  Their true neighbours are found by looking at all rows, once for all
+ * queries.  Then the index is searched for each query, as a statement would do.  It does not matter
+ * which of several rows at the same distance are found, so distances are compared.
  */
 #include "postgres.h"
 
@@ -220,6 +220,7 @@ sketch_recall(PG_FUNCTION_ARGS)
 				errmsg("queries must be between 1 and 10000"));
 	recall.index = flat_open_index(PG_GETARG_OID(0), sketch_build, "sketch", &recall.heap);
 	flat_check_may_count(recall.heap);
+	flat_check_complete(recall.index);
 	recall.context = CurrentMemoryContext;
 	recall.row =
 		AllocSetContextCreate(CurrentMemoryContext, "sketch recall, a row", ALLOCSET_DEFAULT_SIZES);

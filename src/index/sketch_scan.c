@@ -15,9 +15,9 @@
 #include "pgstat.h"
 #include "utils/float.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 
 #include "../compat.h"
+#include "flat_scan.h"
 #include "prefetch.h"
 #include "sketch_queue.h"
 #include "sketch_rows.h"
@@ -45,7 +45,7 @@ typedef struct SketchScan
 IndexScanDesc
 sketch_begin_scan(Relation index, int nkeys, int norderbys)
 {
-	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
+	IndexScanDesc scan = flat_begin_scan(index, nkeys, norderbys);
 	SketchScan	 *state = palloc0(sizeof(SketchScan));
 	MemoryContext caller;
 
@@ -63,11 +63,6 @@ sketch_begin_scan(Relation index, int nkeys, int norderbys)
 	state->others = palloc0(sizeof(double) * Max(norderbys, 1));
 	MemoryContextSwitchTo(caller);
 	scan->opaque = state;
-	if (norderbys > 0)
-	{
-		scan->xs_orderbyvals = palloc0(sizeof(Datum) * norderbys);
-		scan->xs_orderbynulls = palloc0(sizeof(bool) * norderbys);
-	}
 	return scan;
 }
 
@@ -89,15 +84,13 @@ read_queries(IndexScanDesc scan, SketchScan *state)
 }
 
 void
-sketch_rescan(IndexScanDesc scan, ScanKey keys pg_attribute_unused(),
-			  int nkeys pg_attribute_unused(), ScanKey orderbys,
+sketch_rescan(IndexScanDesc scan, ScanKey keys, int nkeys pg_attribute_unused(), ScanKey orderbys,
 			  int norderbys pg_attribute_unused())
 {
 	SketchScan	 *state = scan->opaque;
 	MemoryContext caller;
 
-	if (orderbys != NULL && scan->numberOfOrderBys > 0)
-		memmove(scan->orderByData, orderbys, scan->numberOfOrderBys * sizeof(ScanKeyData));
+	flat_take_keys(scan, keys, orderbys);
 	MemoryContextReset(state->keys_context);
 	sketch_queue_reset(&state->queue);
 	caller = MemoryContextSwitchTo(state->keys_context);
@@ -122,7 +115,7 @@ sketch_rescan(IndexScanDesc scan, ScanKey keys pg_attribute_unused(),
 	count_index_scan(scan);
 }
 
-/* What sketches estimate of a distance; a distance that is no number is behind all others. */
+/* What sketches estimate of a distance; a distance that is no number comes after all others. */
 static double
 measure_of(const SketchScan *state, double distance)
 {
@@ -157,7 +150,7 @@ fetch_row(IndexScanDesc scan, SketchScan *state, ItemPointerData tid)
 
 	if (sketch_rows_fetch(&state->rows, tid, &value, &isnull) && !isnull)
 	{
-		/* in the statistics one sees how far searches have to look */
+		/* idx_tup_fetch then shows how far searches have to look */
 		pgstat_count_heap_fetch(scan->indexRelation);
 		/* once for all distances */
 		if (state->ndistances > 1)
@@ -211,16 +204,6 @@ is_visible(IndexScanDesc scan, SketchScan *state, ItemPointerData tid)
 	return !scan->xs_want_itup || sketch_rows_visible(&state->rows, tid);
 }
 
-/* A row may be vacuumed away before it is looked at: hamming_scan.c says the same. */
-static void
-check_snapshot(IndexScanDesc scan)
-{
-	if (!IsMVCCSnapshot(scan->xs_snapshot))
-		ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				errmsg("index \"%s\" cannot be scanned with a non-MVCC snapshot",
-					   RelationGetRelationName(scan->indexRelation)));
-}
-
 /* Takes the next entry; true if it has a distance. */
 static bool
 take_entry(IndexScanDesc scan, SketchScan *state, SketchRow *row)
@@ -231,8 +214,7 @@ take_entry(IndexScanDesc scan, SketchScan *state, SketchRow *row)
 
 	keys = sketch_search_peek(state->search, &known);
 	prefetch_rows(&state->prefetch, scan->heapRelation, keys, known);
-	ItemPointerSet(&row->tid, KEY_BLOCK(key), KEY_OFFSET(key));
-	flat_check_tid(scan->indexRelation, row->tid);
+	row->tid = flat_row_of_key(scan, key);
 	return KEY_DISTANCE(key) != NULL_DISTANCE;
 }
 
@@ -242,7 +224,7 @@ sketch_get_tuple(IndexScanDesc scan, ScanDirection direction pg_attribute_unused
 	SketchScan *state = scan->opaque;
 
 	Assert(ScanDirectionIsForward(direction));
-	check_snapshot(scan);
+	flat_check_snapshot(scan);
 	for (;;)
 	{
 		SketchRow row = {.distance = 0.0, .others = NULL};

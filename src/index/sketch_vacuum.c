@@ -35,5 +35,5 @@ sketch_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
 	if (!info->analyze_only && sketch_may_introduce(info->index))
 		introduce(info->index);
-	return flat_vacuum_cleanup(info, stats);
+	return flat_vacuum_cleanup(info, stats, 0);
 }

@@ -3,7 +3,8 @@
  *		Whether an operator class fits a sketch index.
  *
  * It has one operator, a distance, whose strategy number tells which; and, unless its type is real[], a
- * support function that makes real[] of the type.
+ * support function that makes real[] of the type.  One without any of these is for a type of which there
+ * are no indexes.
  */
 #include "postgres.h"
 
@@ -116,9 +117,10 @@ sketch_validate(Oid opclass)
 	type = definition->opcintype;
 	valid = validate_operators(name, definition->opcfamily, type, &operators);
 	valid &= validate_functions(name, definition->opcfamily, type, &functions);
-	if (operators != 1)
-		valid = complain(name, "has not exactly one operator, its distance");
-	if (functions == 0 && type != FLOAT4ARRAYOID)
+	/* without any member it is there to refuse its type: sketch_metric */
+	if (operators != 1 && operators + functions > 0)
+		valid = complain(name, "does not have exactly one operator, a distance");
+	if (functions == 0 && operators > 0 && type != FLOAT4ARRAYOID)
 		valid = complain(name, "lacks a support function that makes real[] of its type");
 	if (OidIsValid(definition->opckeytype))
 		valid = complain(name, "has a storage type");

@@ -8,23 +8,33 @@
 #include "access/stratnum.h"
 #include "catalog/pg_opfamily.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 #include "../compat.h"
 #include "sketch.h"
 
-/* The distance of the index's operator class: that of the only operator that it has. */
+/*
+ * The distance of the index's operator class: that of the only operator that it has.  The class of double
+ * precision[] has none.
+ */
 SketchMetric
 sketch_metric(Relation index)
 {
 	const Oid family = index->rd_opfamily[0];
 	const Oid type = index->rd_opcintype[0];
 
+	if (OidIsValid(get_opfamily_member(family, type, type, SKETCH_L2_STRATEGY)))
+		return SKETCH_L2;
 	if (OidIsValid(get_opfamily_member(family, type, type, SKETCH_COSINE_STRATEGY)))
 		return SKETCH_COSINE;
 	if (OidIsValid(get_opfamily_member(family, type, type, SKETCH_IP_STRATEGY)))
 		return SKETCH_IP;
-	return SKETCH_L2;
+	ereport(ERROR, errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			errmsg("access method \"sketch\" does not support columns of type %s",
+				   format_type_be(type)),
+			errhint("Make the index on an expression, as in USING sketch ((v::real[])), and order "
+					"by the same expression, as in v::real[] <-> $1."));
 }
 
 /* Memory is the current context's, as is that of the vectors that will be read. */
@@ -48,7 +58,7 @@ read_array(SketchReader *reader, Datum value)
 	return DatumGetArrayTypeP(value);
 }
 
-/* Vectors of which only the direction counts are made one long, in a copy. */
+/* Vectors of which only the direction counts are scaled to length 1, in a copy. */
 static Vector
 normalised(SketchReader *reader, Vector vector)
 {
@@ -86,7 +96,7 @@ sketch_check_dims(Relation index, Vector vector, int dims, bool is_built)
 {
 	if (dims != 0 && vector.dims != dims)
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
-				errmsg("vector has %d dimensions, and index \"%s\" holds vectors of %d",
+				errmsg("vector has %d dimensions, but index \"%s\" holds vectors of %d dimensions",
 					   vector.dims, RelationGetRelationName(index), dims),
 				is_built ? errhint("If no row has a vector of %d dimensions any more, VACUUM "
 								   "(INDEX_CLEANUP on) of the table lets the index take others.",

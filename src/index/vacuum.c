@@ -27,7 +27,7 @@ find_dead(Relation index, const ItemPointerData *tids, int count, IndexBulkDelet
 	{
 		ItemPointerData tid = tids[i];
 
-		flat_check_tid(index, tid);
+		flat_check_tid(NULL, index, tid);
 		if (callback(&tid, state))
 			dead[ndead++] = i;
 	}
@@ -51,7 +51,7 @@ remove_entries(Relation index, Buffer buffer, const FlatLayout *layout, const ui
 
 /*
  * The callback is not called with the page locked: entries stay where they are, because only
- * we move them, while others may be added behind them.
+ * we move them, while others may be added after them.
  */
 static void
 vacuum_page(IndexVacuumInfo *info, Buffer buffer, const FlatLayout *codes, const FlatLayout *nulls,
@@ -157,7 +157,7 @@ watch_starts(Relation index)
 	UnlockReleaseBuffer(buffer);
 }
 
-/* The block behind the last page that has entries. */
+/* The block after the last page that has entries. */
 static BlockNumber
 find_end(IndexVacuumInfo *info, BlockNumber end, const FlatLayout *codes, const FlatLayout *nulls)
 {
@@ -179,11 +179,11 @@ find_end(IndexVacuumInfo *info, BlockNumber end, const FlatLayout *codes, const 
 /*
  * Notes in the metapage what was found: how many entries there are, where the last of them is, and,
  * if there are no codes, that they may have any length again, and that there is no model.  What has
- * been started since we began to look stays within the index.  Pages behind its end are not offered
+ * been started since we began to look stays within the index.  Pages beyond its end are not offered
  * for entries: they are used, one after the other, when others are full.
  */
 static void
-note_survey(Relation index, const Survey *survey, BlockNumber end)
+note_survey(Relation index, const Survey *survey, BlockNumber end, int declared)
 {
 	Buffer		   buffer = flat_read(index, FLAT_METAPAGE, BUFFER_LOCK_EXCLUSIVE, NULL);
 	const FlatMeta before = *flat_checked_meta(index, BufferGetPage(buffer));
@@ -194,7 +194,7 @@ note_survey(Relation index, const Survey *survey, BlockNumber end)
 	after.end = Max(end, before.started);
 	if (survey->codes == 0 && before.started == 0 && before.learning == 0)
 	{
-		after.nbits = before.declared;
+		after.nbits = declared;
 		after.dims = after.model = 0;
 	}
 	if (memcmp(&before, &after, sizeof(FlatMeta)) != 0)
@@ -210,7 +210,7 @@ note_survey(Relation index, const Survey *survey, BlockNumber end)
 }
 
 IndexBulkDeleteResult *
-flat_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+flat_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, int declared)
 {
 	Relation	index = info->index;
 	FlatMeta	meta;
@@ -228,7 +228,7 @@ flat_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	survey = survey_pages(info, meta.end, &codes, &nulls);
 	flat_compact(info, &codes, &nulls, survey.codes, survey.nulls, survey.model_pages);
 	end = find_end(info, flat_read_meta(index).end, &codes, &nulls);
-	note_survey(index, &survey, end);
+	note_survey(index, &survey, end, declared);
 	IndexFreeSpaceMapVacuum(index);
 
 	if (stats == NULL)

@@ -24,7 +24,7 @@ extern void	 stack_free(Stack *stack);
 
 /*
  * Adds the directions that a model has learnt, from the offset on, with their variances times
- * the weight; returns the offset behind them.
+ * the weight; returns the offset after them.
  */
 extern int stack_add_model(Stack *stack, int offset, const Model *model, double weight);
 

@@ -1,19 +1,19 @@
 /*
  * sketch.h
- *		Sketches: a short code and a number of a vector, from which its distance from any query
- *		can be estimated, and how wrong the estimate may be.  First from the signs in the code, and
- *		then, of a row that may be near, from all of it.
+ *		Sketches: a sketch is a short code of a vector with a number.  They give an estimate of the
+ *		vector's distance from any query, with its standard error.  A search takes a first estimate
+ *		from the signs in the code.  For a row that may be near it takes a second one from all of it.
  *
  * What is estimated is a measure that grows with the distance: its square for L2, twice the
  * distance for cosine, and the distance itself, the negative product, for inner products.
- * Vectors must be finite; for cosine whoever passes them in makes them one long
- * (sketch_normalise), queries too.  The formulae are in README.md ("Sketches").
+ * Vectors must be finite.  For cosine the caller scales them to length 1 (sketch_normalise), queries
+ * too.  The formulae are in README.md ("Sketches").
  *
  * The life of a model: sketch_shape tells how many projections there are; a Model of
  * sketch_config learns rows; sketch_fit makes a SketchModel of it and of some rows; a
  * SketchEncoder makes sketches of all rows, and a SketchCalibration, which looks at the same rows,
  * finds how many standard errors a search has to allow for.  A SketchModel is its parameters
- * and two arrays, so that whoever stores it copies these.
+ * and two arrays, which is all there is to store.
  */
 #ifndef UNIFDIAG_SKETCH_H
 #define UNIFDIAG_SKETCH_H
@@ -129,7 +129,7 @@ extern ModelConfig sketch_config(SketchShape shape, SketchMetric metric, int64_t
 extern SketchModel *
 sketch_fit(Model *learnt, SketchShape shape, SketchMetric metric, const float *rows, int count);
 
-/* Makes a row one long, in place; false, and unchanged, if it is zero. */
+/* Scales a row to length 1, in place; false, and unchanged, if it is zero. */
 extern bool sketch_normalise(float *row, int dims);
 
 /* Are these parameters that sketch_fit can have made?  For those who read them from a disk. */
@@ -142,7 +142,7 @@ extern SketchEncoder *sketch_encoder_create(const SketchModel *model, int block)
 extern void			  sketch_encoder_free(SketchEncoder *encoder);
 
 /*
- * Sketches of count rows, at most block: sketch_code_words each, one row behind the other, and a
+ * Sketches of count rows, at most block: sketch_code_words each, one row after the other, and a
  * number each.  A zero row with cosine distance is SKETCH_FAR.
  */
 extern void sketch_encode(SketchEncoder *encoder, const float *rows, int count, uint64_t *words,

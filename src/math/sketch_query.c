@@ -78,7 +78,7 @@ make_tables(const uint8_t *rounded, int count, uint8_t *tables)
 {
 	for (size_t i = 0; i < 64; i++)
 	{
-		/* bits behind the last one are 0 in codes and weights */
+		/* bits after the last one are 0 in codes and weights */
 		const int	 weight = (int) i < count ? rounded[i] : 0;
 		const size_t bit = i % 4;
 		/* the lower halves of all bytes come first */
@@ -104,7 +104,7 @@ make_planes(const uint8_t *rounded, int count, int nplanes, uint64_t *planes)
 /*
  * For an inner product, the query's part along the mean is left out, since rows know their
  * product with it; only if that is positive, lest n's bound become one from above.  Lengths are
- * relative to the query's own: it may be as long as it likes.
+ * relative to the query's own: it may have any length.
  */
 void
 sketch_centre_query(const SketchModel *model, const float *row, float *centred, SketchQuery *query)

@@ -12,7 +12,7 @@
 /* the generator's streams for the directions, one for each */
 #define DIRECTION_STREAM (UINT64_C(1) << 32)
 
-/* Rows of normal numbers, one long. */
+/* Rows of normal numbers, scaled to length 1. */
 static void
 start(Model *model)
 {

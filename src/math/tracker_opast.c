@@ -85,7 +85,7 @@ typedef struct Block
 	float  *products; /* W x, and the products with the block's rows */
 	double *y;		  /* W x at the row's turn */
 	float  *y_single;
-	double *z; /* gains, one long */
+	double *z; /* gains, of length 1 */
 	float  *z_single;
 	double *v; /* what multiplies W in the update */
 	float  *v_single;
@@ -327,7 +327,7 @@ step(Model *model, Block *block, int t)
 	/* nor does a row at right angles to the basis turn it */
 	if (residual < MIN_SQUARED_RESIDUAL * model->norms[t] || !(z_length > 0.0))
 		residual = 0.0;
-	/* with z one long, and what z multiplies longer by as much, nothing overflows */
+	/* with z of length 1, and what it multiplies scaled by the inverse, nothing overflows */
 	gain = residual > 0.0 ? fmin(gamma * z_length, MAX_GAIN) : 0.0;
 	reach = gain * sqrt(residual);
 	root = sqrt(1.0 + reach * reach);

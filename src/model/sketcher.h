@@ -3,7 +3,7 @@
  *		The sketcher type: a model as a value.
  *
  * Stored form, version 1.  Numbers are in network byte order; floating point is IEEE 754.
- * Offsets count from behind the varlena header, and are those of the binary wire format too;
+ * Offsets count from the end of the varlena header, and are those of the binary wire format too;
  * the text form is the same bytes in base64.
  *
  * offset  size  field         meaning

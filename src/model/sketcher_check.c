@@ -76,7 +76,7 @@ static void
 check_length(double squared_length)
 {
 	if (!(fabs(squared_length - 1.0) <= LENGTH_TOLERANCE))
-		report_damage("rows that should be one long are not");
+		report_damage("rows that should have length 1 do not");
 }
 
 static void

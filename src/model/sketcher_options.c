@@ -86,9 +86,9 @@ check_combination(const ModelConfig *config)
 			appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", rotations[i]->name);
 	}
 	ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			errmsg("tracker \"%s\" does not take rotation \"%s\"", config->tracker->name,
+			errmsg("tracker \"%s\" cannot be used with rotation \"%s\"", config->tracker->name,
 				   config->rotation->name),
-			errdetail("Its directions are random, and stay so when they are rotated."),
+			errdetail("Its directions are random, and a rotation would leave them random."),
 			errhint("Available values with it: %s.", names.data));
 }
 
@@ -109,7 +109,7 @@ sketcher_config(int32 dims, int32 bits, text *tracker, text *rotation, bool stab
 	if (!(forgetting > 0.0 && forgetting <= 1.0))
 		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("forgetting factor cannot be %g", forgetting),
-				errdetail("It is above 0, and at most 1, which forgets nothing."));
+				errdetail("It must be above 0 and at most 1; 1 forgets nothing."));
 	return config;
 }
 

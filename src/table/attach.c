@@ -12,14 +12,16 @@
 #include "catalog/objectaddress.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
+#include "utils/resowner.h"
 #include "utils/xid8.h"
 
 #include "table.h"
 
-/* What is being attached; names are quoted where they are called sql_*. */
+/* What is being attached; names that begin with sql_ are quoted. */
 typedef struct Attach
 {
 	Oid			target;
+	bool		is_parted;
 	Oid			model;
 	ModelConfig config;
 	bool		dims_known;
@@ -46,7 +48,6 @@ check_target(Relation target)
 	if (target->rd_rel->relispartition)
 		ereport(ERROR, errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is a partition", name),
 				errhint("Attach the column of the partitioned table; its partitions follow."));
-	check_table_owner(target);
 }
 
 static void
@@ -175,7 +176,42 @@ make_trigger(const Attach *attach)
 	sql_run(psprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", attach->sql_target, name));
 }
 
-/* Learns the rows there are, and lets the trigger make their codes. */
+/*
+ * Stores the row, with the model that it publishes, and lets the trigger make all codes.  That is done
+ * in a subtransaction, whose rows have a number of their own: what comes later in a longer
+ * transaction has to be learnt.
+ */
+static void
+make_codes(const Attach *attach, ModelRow *row, int64 rows)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	Datum		  transaction;
+	char		 *update;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	transaction = FullTransactionIdGetDatum(GetCurrentFullTransactionId());
+	add_rewritten(row, &transaction, 1);
+	model_row_update(row, MODEL_PUBLISHED, MODEL_REWRITTEN);
+	/* only partitions have the trigger, too; a row with a null field would not be IS NOT NULL */
+	update = psprintf("UPDATE %4$s%1$s SET %2$s = NULL "
+					  "WHERE %3$s IS DISTINCT FROM NULL OR %2$s IS NOT NULL",
+					  attach->sql_target, attach->sql_code, attach->sql_vector,
+					  attach->is_parted ? "" : "ONLY ");
+	if (SPI_execute_snapshot(SPI_prepare(update, 0, NULL), NULL, NULL, GetLatestSnapshot(),
+							 InvalidSnapshot, false, true, 0) < 0)
+		elog(ERROR, "could not execute: %s", update);
+	report_kept(attach->target, rows - (int64) SPI_processed);
+	ReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+}
+
+/*
+ * Learns the existing rows, and lets the trigger make their codes.  The table is locked: there are no
+ * others than those that the newest snapshot sees, whatever the isolation level.
+ */
 static void
 backfill(const Attach *attach, const CodeColumn *column)
 {
@@ -183,33 +219,23 @@ backfill(const Attach *attach, const CodeColumn *column)
 	Learning learning;
 
 	CommandCounterIncrement();
-	PushActiveSnapshot(GetTransactionSnapshot());
+	PushActiveSnapshot(GetLatestSnapshot());
 	(void) model_row_get(attach->model, GetActiveSnapshot(), false, &row);
 	learning = learn_rows(&row, column);
 	if (learning.skipped > 0)
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
 				errmsg(INT64_FORMAT " of " INT64_FORMAT " rows of column \"%s\" cannot be learnt",
 					   learning.skipped, learning.skipped + learning.learnt, attach->vector_name),
-				errdetail(
-					"Vectors need finite numbers, and all of them the same number of dimensions."),
+				errdetail("All vectors need the same number of finite elements."),
 				errhint("Change these rows, or attach with backfill => false: a refresh leaves "
 						"them without codes."));
 	if (learning.learnt >= attach->config.bits)
 	{
 		model_row_publish(&row);
-		/* what comes later in a longer transaction has its number, and has to be learnt */
-		if (!IsTransactionBlock())
-		{
-			const Datum transaction = FullTransactionIdGetDatum(GetCurrentFullTransactionId());
-
-			add_rewritten(&row, &transaction, 1);
-		}
+		make_codes(attach, &row, learning.learnt);
 	}
-	if (learning.learnt > 0)
+	else if (learning.learnt > 0)
 		model_row_update(&row, MODEL_PUBLISHED, MODEL_REWRITTEN);
-	if (!ROW_IS_NULL(&row, PUBLISHED))
-		sql_run(psprintf("UPDATE %1$s SET %2$s = NULL WHERE %3$s IS NOT NULL OR %2$s IS NOT NULL",
-						 attach->sql_target, attach->sql_code, attach->sql_vector));
 	PopActiveSnapshot();
 }
 
@@ -218,7 +244,7 @@ Datum
 sketcher_attach(PG_FUNCTION_ARGS)
 {
 	Attach		  attach = read_arguments(fcinfo);
-	Relation	  target = open_named(attach.target, AccessExclusiveLock);
+	Relation	  target = open_own(attach.target, AccessExclusiveLock);
 	const Oid	  owner = target->rd_rel->relowner;
 	const char	 *schema = get_namespace_name(RelationGetNamespace(target));
 	ObjectAddress model_address;
@@ -229,10 +255,11 @@ sketcher_attach(PG_FUNCTION_ARGS)
 	check_target(target);
 	(void) leaf_tables(attach.target);
 	check_columns(&attach, target);
+	attach.is_parted = target->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 	attach.sql_target = sql_relation(attach.target);
 	attach.sql_model = quote_qualified_identifier(
 		schema, makeObjectName(RelationGetRelationName(target), attach.code_name, "model"));
-	/* only the lock stays: what has it open may not change it */
+	/* keeps the lock: DDL refuses a table that is open */
 	table_close(target, NoLock);
 
 	user = become_user(owner);
@@ -263,19 +290,18 @@ PG_FUNCTION_INFO_V1(sketcher_detach);
 Datum
 sketcher_detach(PG_FUNCTION_ARGS)
 {
-	Relation   target = open_named(PG_GETARG_OID(0), AccessExclusiveLock);
+	Relation   target = open_own(PG_GETARG_OID(0), AccessExclusiveLock);
 	const Oid  owner = target->rd_rel->relowner;
 	CodeColumn column;
 	SqlUser	   user;
 
-	check_table_owner(target);
 	get_code_column(target, column_number(target, NameStr(*PG_GETARG_NAME(1))), &column);
 	table_close(target, NoLock);
 	user = become_user(owner);
 	SPI_connect();
 	sql_run(psprintf("DROP TRIGGER %s ON %s", quote_identifier(column.trigger_name),
 					 sql_relation(PG_GETARG_OID(0))));
-	/* what others have built on the model table keeps it, also triggers of other tables */
+	/* not CASCADE: an error if something else depends on it, such as a trigger of another table */
 	sql_run(psprintf("DROP TABLE %s", sql_relation(column.model)));
 	SPI_finish();
 	restore_user(user);

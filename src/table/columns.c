@@ -10,8 +10,8 @@
  * matter, partitions get their own column numbers, and a dump writes the names of the day.
  *
  * A vector column has arrays of numbers, or a type with a cast to real[], which is how
- * pgvector's types come in.  A cast is the owner's: he may have defined it, so it runs as
- * him, and only if he may execute it, which the executor checks.
+ * pgvector's types come in.  The table's owner may have defined the cast.  So it runs as the
+ * owner, and only if the owner may execute it, which the executor checks.
  */
 #include "postgres.h"
 
@@ -50,15 +50,21 @@ table_owner(Oid table)
 	return owner;
 }
 
+static void
+check_owner(Oid table)
+{
+	if (!has_privs_of_role(GetUserId(), table_owner(table)))
+		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(get_rel_relkind(table)),
+					   get_rel_name(table));
+}
+
 /* Only the owner, and only if no policy hides rows from the owner. */
 void
 check_table_owner(Relation target)
 {
 	const Oid owner = target->rd_rel->relowner;
 
-	if (!owns_relation(RelationGetRelid(target), GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(target->rd_rel->relkind),
-					   RelationGetRelationName(target));
+	check_owner(RelationGetRelid(target));
 	if (check_enable_rls(RelationGetRelid(target), owner, true) == RLS_ENABLED)
 		ereport(
 			ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -66,6 +72,18 @@ check_table_owner(Relation target)
 				   RelationGetRelationName(target)),
 			errhint(
 				"Use ALTER TABLE ... NO FORCE ROW LEVEL SECURITY, or an owner with BYPASSRLS."));
+}
+
+/* Opens a table for its owner.  Others may not even wait for the lock: all would wait behind them. */
+Relation
+open_own(Oid table, LOCKMODE mode)
+{
+	Relation target;
+
+	check_owner(table);
+	target = open_named(table, mode);
+	check_table_owner(target);
+	return target;
 }
 
 /* Is this the function of ours that C calls so? */
@@ -112,7 +130,7 @@ column_of(const Node *argument)
 																 : InvalidAttrNumber;
 }
 
-/* What the trigger is for; false if its condition does not say so. */
+/* The model table and the columns that a trigger's condition names; false if it names none. */
 bool
 trigger_code_column(const Trigger *trigger, CodeColumn *column)
 {
@@ -134,7 +152,7 @@ trigger_code_column(const Trigger *trigger, CodeColumn *column)
 	return column->vector > 0 && column->code > 0;
 }
 
-/* What makes the codes of a column, or with a model table; false if nothing does. */
+/* The attached column with that number or that model table; false if there is none. */
 bool
 find_code_column(Relation target, AttrNumber code, Oid model, CodeColumn *column)
 {
@@ -153,7 +171,7 @@ find_code_column(Relation target, AttrNumber code, Oid model, CodeColumn *column
 	return false;
 }
 
-/* What makes the codes of a column that has to be attached, to a model of the same owner. */
+/* The same of a column that must be attached, to a model table of the same owner. */
 void
 get_code_column(Relation target, AttrNumber code, CodeColumn *column)
 {
@@ -200,7 +218,7 @@ check_code_type(Relation relation, AttrNumber number, int bits)
 				errdetail("It must be an ordinary column of type bithash(%d) or bithash.", bits));
 }
 
-/* Codes of rows on another server could not be kept. */
+/* Refuses foreign partitions: codes on another server could not be kept up to date. */
 void
 check_not_foreign(const char *name, char kind)
 {
@@ -270,7 +288,7 @@ vector_column_init(VectorColumn *column, Relation relation, AttrNumber number)
 	if (!vector_cast_init(&column->cast, attribute->atttypid, attribute->atttypmod,
 						  attribute->attcollation))
 		ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
-				errmsg("column \"%s\" has type %s, which is not a vector",
+				errmsg("column \"%s\" has type %s, which is not a type of vectors",
 					   NameStr(attribute->attname), format_type_be(attribute->atttypid)),
 				errhint("Vectors are arrays of numbers, or of a type with a cast to real[]."));
 	restore_user(user);

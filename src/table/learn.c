@@ -19,7 +19,7 @@
 
 #include "table.h"
 
-/* rows that are no vectors of the model's kind: so many are named */
+/* warnings about rows that cannot be learnt, at most */
 #define MOST_WARNINGS 5
 
 static int
@@ -46,7 +46,8 @@ full_number_datum(uint64 next, TransactionId transaction)
 
 /*
  * A snapshot as pg_snapshot.  Unlike pg_current_snapshot's it has the running subtransactions,
- * too, since rows have their numbers; if there are too many of them, it ends where it begins.
+ * too, since rows have their numbers.  If these did not fit into the snapshot, it ends where it
+ * begins.
  */
 static Datum
 snapshot_datum(uint64 next, Snapshot snapshot)
@@ -70,7 +71,7 @@ snapshot_datum(uint64 next, Snapshot snapshot)
 	return DirectFunctionCall1(pg_snapshot_in, CStringGetDatum(text.data));
 }
 
-/* What the row says has been learnt, as far as this server can tell. */
+/* Which row versions have been learnt, by the model table's row, if this server wrote it. */
 void
 read_marks(const ModelRow *row, LearntMarks *marks)
 {
@@ -151,11 +152,11 @@ learn_row(Learning *learning, Relation relation, TupleTableSlot *slot, ArrayType
 	if (++learning->skipped > MOST_WARNINGS)
 		return;
 	ereport(WARNING, errcode(ERRCODE_DATA_EXCEPTION),
-			errmsg("row (%u,%u) of table \"%s\" has no vector of %d finite numbers and gets no "
-				   "code",
+			errmsg("row (%u,%u) of table \"%s\" gets no code",
 				   ItemPointerGetBlockNumber(&slot->tts_tid),
-				   ItemPointerGetOffsetNumber(&slot->tts_tid), RelationGetRelationName(relation),
-				   learning->sketcher->model->config.dims));
+				   ItemPointerGetOffsetNumber(&slot->tts_tid), RelationGetRelationName(relation)),
+			errdetail("It has no vector of %d finite elements.",
+					  learning->sketcher->model->config.dims));
 }
 
 static void

@@ -73,7 +73,7 @@ check_model_table(Relation model)
 				errhint("A model table is made by sketcher_attach."));
 }
 
-/* Refuses a row that makes no sense, whoever has written it. */
+/* Refuses a row with impossible values. */
 static void
 check_model_row(Relation model, const ModelRow *row)
 {
@@ -148,7 +148,7 @@ model_row_set(ModelRow *row, int column, Datum value)
 	row->nulls[column - 1] = false;
 }
 
-/* Where the codes that have to follow the published model begin. */
+/* Marks the walk: the page from which on codes have to follow the published model. */
 void
 model_row_set_walk(ModelRow *row, Oid table, Oid file, BlockNumber page)
 {
@@ -157,7 +157,7 @@ model_row_set_walk(ModelRow *row, Oid table, Oid file, BlockNumber page)
 	model_row_set(row, MODEL_WALK_PAGE, Int64GetDatum((int64) page));
 }
 
-/* What was learnt makes the codes from now on. */
+/* Publishes the learning model: it makes the codes from now on. */
 void
 model_row_publish(ModelRow *row)
 {
@@ -166,7 +166,7 @@ model_row_publish(ModelRow *row)
 				  Int64GetDatum(DatumGetInt64(ROW_VALUE(row, GENERATION)) + 1));
 }
 
-/* Changes the columns of the row from one to another; runs in SPI, as the owner. */
+/* Stores the row's columns from first to last; runs in SPI, as the owner. */
 void
 model_row_update(ModelRow *row, int first, int last)
 {
@@ -192,8 +192,7 @@ model_row_update(ModelRow *row, int first, int last)
 			SPI_OK_UPDATE ||
 		SPI_processed != 1)
 		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("the row of model table \"%s\" could not be changed",
-					   get_rel_name(row->model)),
+				errmsg("could not change the row of model table \"%s\"", get_rel_name(row->model)),
 				errdetail("A rule, a trigger or a policy of that table prevents it."));
 	pfree(query.data);
 }

@@ -2,9 +2,9 @@
  * recall.c
  *		sketcher_recall: how many of the true nearest rows codes find.
  *
- * One statement, with the caller's rights.  Rows that play queries are drawn by a hash of where they
- * are, so that each time they are the same.  Of rows at equal distances it does not matter which are
- * found: distances are compared.
+ * One statement, with the caller's rights.  Some rows serve as queries.  They are drawn by a hash of
+ * their TIDs, so that they are the same each time.  It does not matter which of several rows at the
+ * same distance are found, so distances are compared.
  */
 #include "postgres.h"
 

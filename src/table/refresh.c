@@ -27,9 +27,7 @@ refresh_look_up(Refresh *refresh, Relation target, CodeColumn *column, ModelRow 
 	get_code_column(target, refresh->code, column);
 	if (target->rd_rel->relowner != refresh->owner || column->model != refresh->model)
 		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("the owner or the model table of table \"%s\" has changed while it was "
-					   "refreshed",
-					   name));
+				errmsg("owner or model table of table \"%s\" changed during the refresh", name));
 	(void) model_row_get(column->model, GetActiveSnapshot(), false, row);
 	if (DatumGetObjectId(ROW_VALUE(row, TARGET)) != refresh->target)
 		ereport(ERROR, errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -69,7 +67,7 @@ refresh_step(Refresh *refresh, bool (*step)(Refresh *, Relation))
 	return result;
 }
 
-/* How much of the bits would change if what was learnt were published; all if nothing is. */
+/* The share of bits that would change by publishing; 1 if nothing is published or learnt yet. */
 static double
 drift_of(Relation target, const ModelRow *row, const Model *model)
 {
@@ -124,8 +122,8 @@ learn_and_publish(Refresh *refresh, Relation target)
 					  ".",
 					  model->config.bits, model->rows));
 	else
-		ereport(NOTICE, errmsg("table \"%s\": no model is published, since %.4f of the bits would "
-							   "change",
+		ereport(NOTICE, errmsg("table \"%s\": no new model is published, because only %.4f of "
+							   "the bits would change",
 							   name, drift));
 	/* rows may have come past the trigger: with a partition, or while it was disabled */
 	if (pays || (learning.missing > learning.skipped && !ROW_IS_NULL(&row, PUBLISHED)))
@@ -200,20 +198,14 @@ refresh_column(Refresh *refresh, Relation target, AttrNumber code)
 			ereport(ERROR, errcode(ERRCODE_OBJECT_IN_USE),
 					errmsg("model table \"%s\" is in use by another refresh",
 						   get_rel_name(column.model)),
-					errhint("pg_stat_activity shows how far that is."));
+					errhint("See pg_stat_activity for its progress."));
 		CHECK_FOR_INTERRUPTS();
 		pg_usleep(LOCK_NAP * 1000L);
 	}
 	LockRelationIdForSession(&lock, ShareUpdateExclusiveLock);
-	PG_TRY();
-	{
-		refresh_locked(refresh);
-	}
-	PG_FINALLY();
-	{
-		UnlockRelationIdForSession(&lock, ShareUpdateExclusiveLock);
-	}
-	PG_END_TRY();
+	refresh_locked(refresh);
+	/* an error aborts the transaction, which lets go of it too */
+	UnlockRelationIdForSession(&lock, ShareUpdateExclusiveLock);
 }
 
 static Refresh

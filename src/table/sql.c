@@ -10,8 +10,9 @@
 
 /*
  * What the table's owner has defined (triggers, casts, domains, index expressions) runs with
- * the owner's rights, whoever calls, and leaves nothing behind that would run with the
- * caller's: neither deferred triggers nor settings.  An error ends this by itself.
+ * the owner's rights, whoever calls.  So the caller does not choose where names are looked up,
+ * and nothing is left behind that would run with the caller's rights: neither deferred triggers
+ * nor settings.  An error ends this by itself.
  */
 SqlUser
 become_user(Oid user)
@@ -22,8 +23,11 @@ become_user(Oid user)
 	before.settings = NewGUCNestLevel();
 	/* by RESET ROLE it would be the session's user */
 	if (user != before.user || user != GetSessionUserId())
+	{
 		SetUserIdAndSecContext(user, before.context | SECURITY_LOCAL_USERID_CHANGE |
 										 SECURITY_RESTRICTED_OPERATION);
+		RestrictSearchPath();
+	}
 	return before;
 }
 

@@ -1,9 +1,9 @@
 /*
  * table.h
- *		Living in a table: a column of codes that a trigger and sketcher_refresh keep true.
+ *		Living in a table: a column of codes that a trigger and sketcher_refresh keep up to date.
  *
- * The model table has one row, with the columns below in this order.  Its owner may write
- * there what he likes, so it is checked each time it is read (model_table.c).
+ * The model table has one row, with the columns below in this order.  Its owner can write
+ * anything there, so it is checked each time it is read (model_table.c).
  *
  * target       regclass     the user's table; primary key
  * published    sketcher     makes all codes; null until enough rows have been learnt
@@ -85,7 +85,7 @@ typedef struct CodeColumn
 /* The vector column, and how to read it. */
 typedef struct VectorColumn
 {
-	Oid		   owner; /* of the table: casts run as him */
+	Oid		   owner; /* of the table: casts run as the owner */
 	VectorCast cast;
 } VectorColumn;
 
@@ -129,6 +129,7 @@ typedef struct Refresh
 	Oid				 end_table;
 	BlockNumber		 end; /* of that table, when the walk came to it */
 	int64			 changed;
+	int64			 kept;		/* rows that somebody kept from being changed */
 	ArrayBuildState *rewritten; /* the transactions that did so; stored at the end */
 	TimestampTz		 reported;
 } Refresh;
@@ -149,6 +150,7 @@ extern void	   next_transaction(void);
 
 /* columns.c */
 extern Relation	  open_named(Oid table, LOCKMODE mode);
+extern Relation	  open_own(Oid table, LOCKMODE mode);
 extern Oid		  table_owner(Oid table);
 extern bool		  is_type_of(Oid type, PGFunction input);
 extern bool		  trigger_code_column(const Trigger *trigger, CodeColumn *column);
@@ -184,6 +186,7 @@ extern bool refresh_step(Refresh *refresh, bool (*step)(Refresh *, Relation));
 extern void refresh_column(Refresh *refresh, Relation target, AttrNumber code);
 
 /* walk.c */
+extern void report_kept(Oid target, int64 rows);
 extern void walk_codes(Refresh *refresh);
 extern bool
 walk_writes(Relation relation, ItemPointer row, const HashPlan *plan, Datum code, bool is_null);

@@ -11,6 +11,7 @@
 #include "access/xlog.h"
 #include "utils/acl.h"
 #include "utils/datum.h"
+#include "utils/rls.h"
 
 #include "table.h"
 
@@ -36,8 +37,9 @@ check_trigger(FunctionCallInfo fcinfo, CodeColumn *column)
 		!TRIGGER_FIRED_FOR_ROW(data->tg_event) || TRIGGER_FIRED_BY_DELETE(data->tg_event) ||
 		!trigger_code_column(data->tg_trigger, column))
 		ereport(ERROR, errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				errmsg("sketcher_hash_trigger is for triggers BEFORE INSERT OR UPDATE FOR EACH ROW "
-					   "WHEN (sketcher_columns(model_table, NEW.vector_column, NEW.code_column))"));
+				errmsg("sketcher_hash_trigger cannot be used in a trigger of this kind"),
+				errhint("Create the trigger BEFORE INSERT OR UPDATE FOR EACH ROW WHEN "
+						"(sketcher_columns(model_table, NEW.vector_column, NEW.code_column))."));
 }
 
 /*
@@ -48,13 +50,16 @@ check_trigger(FunctionCallInfo fcinfo, CodeColumn *column)
 static void
 check_consent(const TriggerData *data, Oid model)
 {
-	Relation relation = data->tg_relation;
+	Relation  relation = data->tg_relation;
+	const Oid owner = relation->rd_rel->relowner;
 
-	if (pg_class_aclcheck(model, relation->rd_rel->relowner, ACL_SELECT) != ACLCHECK_OK)
+	if (pg_class_aclcheck(model, owner, ACL_SELECT) != ACLCHECK_OK ||
+		check_enable_rls(model, owner, true) == RLS_ENABLED)
 		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				errmsg("trigger \"%s\" may not read model table \"%s\"", data->tg_trigger->tgname,
 					   get_rel_name(model)),
-				errdetail("The owner of table \"%s\" lacks the SELECT privilege on it.",
+				errdetail("The owner of table \"%s\" lacks the SELECT privilege on it, or it has "
+						  "row-level security.",
 						  RelationGetRelationName(relation)));
 }
 
@@ -120,23 +125,28 @@ hash_trigger(FunctionCallInfo fcinfo)
 	return state;
 }
 
-/* Is a column of type varlena the same in both? */
+/* Is a column the same in both? */
 static bool
 same_column(TupleTableSlot *a, TupleTableSlot *b, AttrNumber number)
 {
-	bool		a_is_null;
-	bool		b_is_null;
-	const Datum a_value = slot_getattr(a, number, &a_is_null);
-	const Datum b_value = slot_getattr(b, number, &b_is_null);
-	Size		size;
+	Form_pg_attribute column = TupleDescAttr(a->tts_tupleDescriptor, number - 1);
+	bool			  a_is_null;
+	bool			  b_is_null;
+	const Datum		  a_value = slot_getattr(a, number, &a_is_null);
+	const Datum		  b_value = slot_getattr(b, number, &b_is_null);
 
 	if (a_is_null || b_is_null)
 		return a_is_null && b_is_null;
 	/* mostly it is the stored value itself: to see that, nothing is fetched or decompressed */
-	size = VARSIZE_ANY(DatumGetPointer(a_value));
-	return (size == VARSIZE_ANY(DatumGetPointer(b_value)) &&
-			memcmp(DatumGetPointer(a_value), DatumGetPointer(b_value), size) == 0) ||
-		   datum_image_eq(a_value, b_value, false, -1);
+	if (column->attlen == -1)
+	{
+		const Size size = VARSIZE_ANY(DatumGetPointer(a_value));
+
+		if (size == VARSIZE_ANY(DatumGetPointer(b_value)) &&
+			memcmp(DatumGetPointer(a_value), DatumGetPointer(b_value), size) == 0)
+			return true;
+	}
+	return datum_image_eq(a_value, b_value, column->attbyval, column->attlen);
 }
 
 /* Is the code of an UPDATE as it must be?  Then there is nothing to do. */

@@ -127,6 +127,18 @@ walk_writes(Relation relation, ItemPointer row, const HashPlan *plan, Datum code
 		   (is_null || datum_image_eq(writing->codes->dvalues[found - tids], code, false, -1));
 }
 
+/* Warns of rows that have not the codes that they should have. */
+void
+report_kept(Oid target, int64 rows)
+{
+	if (rows > 0)
+		ereport(WARNING,
+				errmsg(INT64_FORMAT " rows of table \"%s\" did not get the code of the published "
+									"model",
+					   rows, get_rel_name(target)),
+				errdetail("A trigger, a rule or a policy of the table keeps them as they are."));
+}
+
 /* Writes the codes; the rows are locked, so this waits for nobody. */
 static void
 write_codes(Batch *batch)
@@ -145,7 +157,7 @@ write_codes(Batch *batch)
 	writing = batch;
 	PG_TRY();
 	{
-		if (SPI_execute_with_args(query, 2, types, values, NULL, false, 0) != SPI_OK_UPDATE)
+		if (SPI_execute_with_args(query, 2, types, values, NULL, false, 0) < 0)
 			elog(ERROR, "could not write codes");
 	}
 	PG_FINALLY();
@@ -154,6 +166,7 @@ write_codes(Batch *batch)
 	}
 	PG_END_TRY();
 	batch->refresh->changed += (int64) SPI_processed;
+	batch->refresh->kept += batch->count - (int64) SPI_processed;
 }
 
 /*
@@ -210,7 +223,7 @@ change_rows(Batch *batch, BlockNumber from, BlockNumber end)
 	return end;
 }
 
-/* Tells how far it is: in pg_stat_activity each time, with a notice now and then. */
+/* Reports progress: in pg_stat_activity each time, by a notice now and then. */
 static void
 report_progress(Refresh *refresh, Oid table, BlockNumber page, BlockNumber end)
 {
@@ -258,7 +271,7 @@ walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Relation r
 	vector_column_init(&batch.vector, relation, batch.column.vector);
 	read_marks(row, &batch.marks);
 	page = change_rows(&batch, page, refresh->end);
-	/* if a row has still to be learnt, the others are learnt again with it */
+	/* a batch with a row that has still to be learnt is not noted: all of it is learnt again */
 	if (batch.count > 0 && !batch.has_new)
 		(void) accumArrayResult(refresh->rewritten,
 								FullTransactionIdGetDatum(GetCurrentFullTransactionId()), false,
@@ -269,7 +282,7 @@ walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Relation r
 	return true;
 }
 
-/* One batch, or the end, with which the mark goes; true if all is done. */
+/* Does one batch, or removes the mark at the end; true if all is done. */
 static bool
 walk_step(Refresh *refresh, Relation target)
 {
@@ -303,16 +316,17 @@ walk_step(Refresh *refresh, Relation target)
 	return done;
 }
 
-/* Brings all rows to the published model, from where the mark says. */
+/* Gives all rows codes by the published model, from the marked page on. */
 void
 walk_codes(Refresh *refresh)
 {
 	refresh->end_table = InvalidOid;
-	refresh->changed = 0;
+	refresh->changed = refresh->kept = 0;
 	refresh->rewritten = initArrayResult(XID8OID, refresh->context, false);
 	refresh->reported = GetCurrentTimestamp();
 	while (!refresh_step(refresh, walk_step))
 		;
 	ereport(NOTICE, errmsg("table \"%s\": " INT64_FORMAT " codes changed",
 						   get_rel_name(refresh->target), refresh->changed));
+	report_kept(refresh->target, refresh->kept);
 }

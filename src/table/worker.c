@@ -4,9 +4,9 @@
  *		hashed; when they are enough, the commit starts a background worker, which refreshes
  *		the column as the table's owner, and exits.
  *
- * One worker runs in a database at a time.  If there is one, or none to be had, nothing is
- * lost: it goes on until few rows are new, the next commit of the connection asks again, and
- * anybody can call sketcher_refresh.
+ * One worker runs in a database at a time.  If one runs already, or none can be started, nothing
+ * is lost: a worker goes on until few rows are new, the next commit of the connection asks again,
+ * and the owner can call sketcher_refresh.
  */
 #include "postgres.h"
 
@@ -58,7 +58,7 @@ threshold_of(const ModelRow *row)
 	return Max(bits, rows / 10);
 }
 
-/* The same as it was not long ago: reading it takes longer than making a code. */
+/* The same, remembered for a while: reading it takes longer than making a code. */
 int64
 worker_threshold(const ModelRow *row)
 {
@@ -84,7 +84,7 @@ worker_count_row(const CodeColumn *column, int64 threshold)
 
 	if (worker.model != column->model)
 	{
-		/* many short connections ask as often as one that stays: each starts somewhere */
+		/* a random start: many short connections then ask as often as one long one */
 		if (!pg_strong_random(&random, sizeof(random)))
 			random = 0;
 		worker.model = column->model;
@@ -96,8 +96,8 @@ worker_count_row(const CodeColumn *column, int64 threshold)
 }
 
 /*
- * Finds out, before the commit, while errors do no harm, whether a worker is wanted: none if
- * one is running.
+ * Finds out whether to start a worker: not if one is running.  This is before the commit, when
+ * errors do no harm yet.
  */
 static bool
 is_wanted(void)
@@ -109,10 +109,12 @@ is_wanted(void)
 		!TimestampDifferenceExceeds(last, now, ASK_MILLISECONDS))
 		return false;
 	last = now;
-	if (get_rel_name(worker.model) == NULL ||
-		!ConditionalLockRelationOid(worker.lock, ShareUpdateExclusiveLock))
+	if (!ConditionalLockRelationOid(worker.lock, ShareUpdateExclusiveLock))
 		return false;
 	UnlockRelationOid(worker.lock, ShareUpdateExclusiveLock);
+	/* by locking we have heard of all tables that were dropped */
+	if (get_rel_name(worker.model) == NULL)
+		return false;
 	worker.database = MyDatabaseId;
 	worker.owner = table_owner(worker.model);
 	rows_hashed = 0;
@@ -189,11 +191,16 @@ set_settings(void)
 											  {"default_transaction_isolation", "read committed"},
 											  {"default_transaction_read_only", "off"},
 											  {"statement_timeout", "0"},
+											  {"transaction_timeout", "0"},
 											  {"lock_timeout", "10min"},
 											  {"idle_in_transaction_session_timeout", "0"}};
 
+	/* not all servers have each of them */
 	for (int i = 0; i < (int) lengthof(settings); i++)
-		SetConfigOption(settings[i][0], settings[i][1], PGC_USERSET, PGC_S_SESSION);
+	{
+		if (GetConfigOption(settings[i][0], true, false) != NULL)
+			SetConfigOption(settings[i][0], settings[i][1], PGC_USERSET, PGC_S_SESSION);
+	}
 }
 
 void

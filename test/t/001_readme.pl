@@ -1,11 +1,13 @@
 # Every SQL block of README.md and of the pages in doc runs, in order, in a fresh database for each page; where a
 # text block follows a SQL block, it is what psql prints.  A Python or JavaScript block, which begins with the name
-# of its driver, returns five rows, where the driver is installed.  Every "make" of a shell block is one that
-# the Makefile has.  Links lead somewhere, here and where the pages are installed.
+# of its driver, returns five rows, where the driver is installed.  Of shell commands, those that build, install and
+# remove run, with a directory of the test in place of the system's; of every other "make" the Makefile has the target.
+# Links lead somewhere, here and where the pages are installed.
 use strict;
 use warnings;
 
-use File::Basename qw(dirname);
+use File::Basename qw(basename dirname);
+use File::Find qw(find);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -117,27 +119,57 @@ sub check_programs
 	}
 }
 
+# what the commands install, and remove again
+my $destination = PostgreSQL::Test::Utils::tempdir();
+
+sub installed_files
+{
+	my %files;
+	find(sub { $files{$_} = 1 if -f }, $destination);
+	return \%files;
+}
+
+sub check_make
+{
+	my ($where, $target) = @_;
+	# a package is tested by sources that nobody has built
+	my $runs = $target =~ /^(?:all|install|uninstall)$/ && -e 'unifdiag.so';
+	my @command = ('make', $runs ? () : '-n', $target, "DESTDIR=$destination", 'with_llvm=no');
+	local %ENV = (%ENV, MAKEFLAGS => '');
+	my $log = '';
+	ok(IPC::Run::run(\@command, '>', \$log, '2>&1'), "$where: make $target" . ($runs ? '' : ' is known')) or diag($log);
+	my @wanted = ('unifdiag.control', 'unifdiag_pgvector.control', 'unifdiag.so', map { basename($_) } glob('sql/*--*.sql README.md doc/*.md'));
+	my $there = installed_files();
+	is(join(' ', grep { !$there->{$_} } @wanted), '', "$where: all is installed") if $runs && $target eq 'install';
+	is(join(' ', sort keys %$there), '', "$where: nothing is left") if $runs && $target eq 'uninstall';
+}
+
+# in shell blocks, and in the text
 sub check_targets
 {
 	my ($file, $page) = @_;
-	while ($page =~ /^```sh\n(.*?)^```\n/msg)
+	while ($page =~ /(?:^|`)(?:sudo )?make(?: ([a-z-]+))?(?:`|$)/mg)
 	{
-		my $where = "$file line " . line_of($page, $-[0]);
-		foreach my $target ($1 =~ /^(?:sudo )?make(?: ([a-z]+))?/mg)
-		{
-			my $name = defined $target ? $target : 'all';
-			ok(system("make -n $name >/dev/null 2>&1") == 0, "$where: make knows $name");
-		}
+		check_make("$file line " . line_of($page, $-[0]), $1 // 'all');
 	}
+}
+
+# whether a page has a heading to which a link's anchor leads
+sub has_heading
+{
+	my ($page, $anchor) = @_;
+	return scalar grep { lc(s/[^\w -]//gr) =~ tr/ /-/r eq $anchor } $page =~ /^#+ (.*)/mg;
 }
 
 sub check_links
 {
 	my ($file, $page) = @_;
 	my $folder = dirname($file);
-	while ($page =~ /\]\((?!#|https?:)([^)#]+)/g)
+	while ($page =~ /\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)
 	{
-		ok(-e "$folder/$1", "$file: $1 is there");
+		my ($path, $anchor) = ($1 eq '' ? $file : "$folder/$1", $2);
+		ok(-e $path, "$file: $path is there");
+		ok(has_heading(slurp_file($path), $anchor), "$file: $path has a heading $anchor") if defined $anchor;
 	}
 }
 
@@ -153,6 +185,7 @@ foreach my $file ('README.md', glob('doc/*.md'))
 	check_targets($file, $page);
 	check_links($file, $page);
 }
+check_links($_, slurp_file($_)) foreach glob('src/README.md src/*/README.md');
 # a fence that is not recognised would leave a page unchecked
 my %least = ('README.md' => 9, 'doc/beyond-one-machine.md' => 1, 'doc/reference.md' => 14);
 foreach my $file (sort keys %least)

@@ -63,7 +63,7 @@ sub offer
 }
 
 is(offer('bithash', pack('N', 12) . "\xab\xc0"), '101010111100', 'a good message');
-is(offer('bithash', pack('N', 12) . "\xab\xc1"), '22P03: binary form of a code of 12 bits has bits set behind its end', 'padding set');
+is(offer('bithash', pack('N', 12) . "\xab\xc1"), '22P03: binary form of a code of 12 bits has bits set beyond its end', 'padding set');
 is(offer('bithash', pack('N', 12) . "\xab"), '22P03: binary form of a code of 12 bits has 1 bytes of bits instead of 2', 'truncated');
 is(offer('bithash', pack('N', 12)), '22P03: binary form of a code of 12 bits has 0 bytes of bits instead of 2', 'no bits');
 is(offer('bithash', pack('N', 12) . "\xab\xc0\0"), '22P03: binary form of a code of 12 bits has 3 bytes of bits instead of 2', 'over-long');

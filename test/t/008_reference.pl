@@ -96,6 +96,29 @@ foreach my $name (sort keys %written)
 	}
 }
 
+# the columns that they return: in their row, or in a table of options
+foreach my $row (rows_of(
+	"SELECT p.proname, a.name FROM pg_proc p, unnest(p.proargnames, p.proargmodes) a(name, mode)
+	WHERE p.oid IN (SELECT d.objid FROM $members AND d.classid = 'pg_proc'::regclass) AND a.mode IN ('o', 't')"))
+{
+	my ($name, $column) = @$row;
+	ok($page =~ /^\| `\Q$name\E\(.*`\Q$column\E[` ]/m || $page =~ /^\| `\Q$column\E` \|/m, "the column $column of $name is in the reference");
+}
+
+# settings, with their defaults
+my %settings = $page =~ /^\| `(unifdiag\.\w+)` \| `?([\w.]+)`? \|/mg;
+$node->append_conf('postgresql.conf', "session_preload_libraries = 'unifdiag'");
+$node->reload;
+$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_settings WHERE name LIKE 'unifdiag.%'");
+foreach my $row (rows_of("SELECT name FROM pg_settings WHERE name LIKE 'unifdiag.%'"))
+{
+	ok(exists $settings{ $row->[0] }, "the setting $row->[0] is in the reference");
+}
+foreach my $name (sort keys %settings)
+{
+	is($node->safe_psql('postgres', "SELECT current_setting('$name')"), $settings{$name}, "the default of $name");
+}
+
 # types, operators, operator classes, index methods
 foreach my $row (rows_of(
 	"SELECT t.typname FROM pg_type t WHERE t.typelem = 0 AND t.oid IN (SELECT d.objid FROM $members AND d.classid = 'pg_type'::regclass)

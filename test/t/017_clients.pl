@@ -30,7 +30,7 @@ foreach my $vector ("'{1,2,3,4}'", "'[1,2,3,4]'", 'ARRAY[1,2,3,4]', 'ARRAY[1.0,2
 is($node->safe_psql('postgres', "PREPARE hash AS SELECT sketcher_hash('items_code_model', \$1); EXECUTE hash('[1,2,3,4]')"), $code, 'psql: PREPARE');
 SKIP:
 {
-	skip 'psql has no \bind before 16', 1 if $node->pg_version < 16;
+	skip 'psql has no \bind before 16', 1 if $node->safe_psql('postgres', 'SHOW server_version_num') < 160000;
 	is($node->safe_psql('postgres', "SELECT sketcher_hash('items_code_model', \$1) \\bind '[1,2,3,4]' \\g"), $code, 'psql: \bind');
 }
 

@@ -38,5 +38,9 @@ is($node->safe_psql('restored', $same), $before, 'every bit is there after resto
 is($node->safe_psql('postgres', 'SELECT (sketcher_info(sketcher_learn(m, v ORDER BY id))).rows FROM models, items WHERE id <= 64'),
 	'2264', 'and learns more');
 
+# a text as long as that of the largest models
+my ($code, $out, $err) = $node->psql('postgres', q{SELECT repeat(repeat('!', 1000), 715828)::sketcher});
+like($err, qr/invalid input syntax for type sketcher/, 'long texts are read');
+
 $node->stop;
 done_testing();

@@ -99,7 +99,7 @@ is(value('SELECT count(*) FROM wrong'), 0, 'all codes are right then');
 # Somebody detaches the column, drops the table, gives it away or attaches it anew between two batches.
 value('CREATE ROLE heir');
 my $gone = qr/column "code" of table "leaving" is not attached|table with OID \d+ does not exist/;
-my $changed = qr/the owner or the model table of table "leaving" has changed while it was refreshed/;
+my $changed = qr/owner or model table of table "leaving" changed during the refresh/;
 foreach my $case (
 	[ q{SELECT sketcher_detach('leaving', 'code')}, $gone, 0 ],
 	[ 'DROP TABLE leaving', $gone, 0 ],
@@ -236,7 +236,27 @@ foreach my $level ('repeatable read', 'serializable')
 	is($writer->query('INSERT INTO items (v) VALUES (vec(9)); COMMIT; SELECT count(*) FROM wrong'), 0, "right codes at $level");
 	value(qq{SET default_transaction_isolation = '$level'; CALL sketcher_refresh('items', 'code')});
 	is(value('SELECT count(*) FROM wrong'), 0, "refresh at $level");
+	# rows that are committed while the lock is waited for
+	value('CREATE TABLE late AS SELECT vec(i) AS v FROM generate_series(1, 50) i');
+	$writer->query('BEGIN; INSERT INTO late SELECT vec(i) FROM generate_series(51, 60) i');
+	$other->send(qq{BEGIN ISOLATION LEVEL $level; SELECT sketcher_attach('late', 'v', 'code', 16, auto_refresh => NULL); COMMIT});
+	sleep 0.1 until value(q{SELECT count(*) FROM pg_locks WHERE relation = 'late'::regclass AND NOT granted});
+	$writer->query('COMMIT');
+	$other->finish;
+	is(value('SELECT count(code), (SELECT (sketcher_info(learning)).rows FROM late_code_model) FROM late'), '60|60', "attach at $level");
+	value('DROP TABLE late');
 }
+
+# who may not attach or detach does not wait for a lock either, with all others behind him
+value('CREATE ROLE stranger');
+$writer->query('BEGIN; SELECT count(*) FROM items');
+foreach my $what (q{sketcher_attach('items', 'v', 'more', 16)}, q{sketcher_detach('items', 'code')})
+{
+	($code, $out, $err) = $node->psql('postgres', "SET ROLE stranger; SET lock_timeout = '1s'; SELECT $what");
+	like($err, qr/must be owner of table items/, "$what: a stranger is turned away at once");
+}
+$writer->query('COMMIT');
+value('DROP ROLE stranger');
 
 # MERGE, where there is one
 SKIP:
@@ -268,6 +288,7 @@ value(q{
 	END $$;
 	CREATE TRIGGER who BEFORE UPDATE ON own.born FOR EACH ROW EXECUTE FUNCTION own.who();
 	SELECT sketcher_attach('own.born', 'v', 'code', 16)});
+value(q{ALTER ROLE quiet SET transaction_timeout = '1ms'}) if $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000;
 value('INSERT INTO own.born SELECT i, vec(i) FROM generate_series(1, 500) i');
 my $right = q{SELECT count(*) > 0 AND count(*) = count(code) AND bool_and(code = sketcher_hash('own.born_code_model'::regclass, v)) FROM own.born};
 ok($node->poll_query_until('postgres', $right), 'rows get their codes by themselves');
@@ -307,6 +328,15 @@ $other->query(q{DO $$
 		END LOOP;
 	END $$});
 cmp_ok($other->query(q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'unifdiag hash plan'}), '<=', 8, 'a connection keeps few models');
+
+# a table that is gone does not get in the way of a commit that would ask for its refresh
+value('CREATE TABLE leaving (id int, v real[])');
+value(q{SELECT sketcher_attach('leaving', 'v', 'code', 4)});
+$other->query('INSERT INTO leaving SELECT i, vec(i) FROM generate_series(1, 50) i') for 1 .. 2;
+$other->query('BEGIN; CREATE TABLE unconcerned ()');
+sleep 1.5;
+value('DROP TABLE leaving');
+is($other->query('COMMIT; SELECT count(*) FROM unconcerned'), 0, 'a commit does not miss a table that is gone');
 
 # gone with the table
 value('DROP TABLE items CASCADE');

@@ -105,6 +105,25 @@ $interrupter->quit;
 value('DROP INDEX IF EXISTS items_again');
 Items::indexes_are_right($node, 'postgres', 'items', 'after all that');
 
+# what a build is doing can be seen: an expression makes each row take a while
+value(q{
+	CREATE TABLE slow AS SELECT i AS id, vector_of(i) AS v, code_of(i) AS code FROM generate_series(1, 1500) i;
+	CREATE FUNCTION slowly(anyelement) RETURNS anyelement LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN $1; END $$});
+my %phases = ('hamming (slowly(code))' => 'scanning table', 'sketch (slowly(v)) WITH (bits = 16)' => 'learning, scanning table');
+foreach my $method (sort keys %phases)
+{
+	my $session = Session->new($node);
+	my %seen;
+	$session->send("CREATE INDEX ON slow USING $method");
+	until ($session->is_done)
+	{
+		my $phase = value(q{SELECT substring(phase, '^building index: (.*)') FROM pg_stat_progress_create_index WHERE relid = 'slow'::regclass});
+		$seen{$phase} = 1 if $phase ne '' && $phase ne 'initializing';
+	}
+	is(join(', ', sort keys %seen), $phases{$method}, "phases of a build: $method");
+	$session->quit;
+}
+
 # CREATE and REINDEX INDEX CONCURRENTLY while others write
 my $directory = PostgreSQL::Test::Utils::tempdir();
 append_to_file("$directory/write.sql", join("\n", "INSERT INTO items SELECT $Items::row FROM (SELECT (random() * 100000)::int AS i) r;",
@@ -147,10 +166,12 @@ foreach my $drop ('DROP EXTENSION unifdiag CASCADE', 'DROP OWNED BY somebody CAS
 		INSERT INTO photos SELECT i, vector_of(i * 17) FROM generate_series(501, 6000) i}, 'going');
 	my $session = Session->new($node, 'going');
 	$session->query('SELECT 1');
-	$session->send(q{CALL sketcher_refresh('photos', 'code', batch => 50)});
+	$session->send(q{CALL sketcher_refresh('photos', 'code', batch => 2)});
 	usleep(1_000) until $session->is_done || value(q{SELECT count(*) FROM pg_stat_activity WHERE datname = 'going' AND query LIKE 'sketcher_refresh of %: page %'});
 	ok(!$session->is_done, 'a refresh is seen to run');
-	my ($status, $out, $error) = $node->psql('going', "SET lock_timeout = '60s'; $drop");
+	my ($status, $out, $error);
+	# DROP locks what it drops in an order of its own, and so may be chosen to end a deadlock
+	do { ($status, $out, $error) = $node->psql('going', "SET lock_timeout = '60s'; $drop") } while ($status != 0 && $error =~ /deadlock detected/);
 	is($status, 0, "$drop while a refresh runs") or diag($error);
 	my ($said, $why) = $session->finish;
 	unlike($why, qr/cache lookup|XX000|server closed/, 'the refresh ends, or says why not');

@@ -43,6 +43,7 @@ sub create
 	return;
 }
 
+# What clients run.  They pass over rows that others are changing: if two waited for each other, one would have an error.
 our %scripts = (
 	# with records of our own, and with generic ones
 	insert => q{
@@ -52,12 +53,12 @@ our %scripts = (
 		INSERT INTO long (code) SELECT code FROM long WHERE code IS NOT NULL ORDER BY id DESC LIMIT 1;
 	},
 	update => q{
-		UPDATE short SET code = random_code(64) WHERE id IN (SELECT id FROM short ORDER BY random() LIMIT 5);
-		UPDATE long SET code = random_code(4001) WHERE id IN (SELECT id FROM long ORDER BY random() LIMIT 2);
+		UPDATE short SET code = random_code(64) WHERE id = ANY (ARRAY(SELECT id FROM short ORDER BY random() LIMIT 5 FOR UPDATE SKIP LOCKED));
+		UPDATE long SET code = random_code(4001) WHERE id = ANY (ARRAY(SELECT id FROM long ORDER BY random() LIMIT 2 FOR UPDATE SKIP LOCKED));
 	},
 	delete => q{
-		DELETE FROM short WHERE id IN (SELECT id FROM short ORDER BY random() LIMIT 20);
-		DELETE FROM long WHERE id < (SELECT max(id) - 4000 FROM long);
+		DELETE FROM short WHERE id = ANY (ARRAY(SELECT id FROM short ORDER BY random() LIMIT 20 FOR UPDATE SKIP LOCKED));
+		DELETE FROM long WHERE id = ANY (ARRAY(SELECT id FROM long WHERE id < (SELECT max(id) - 4000 FROM long) FOR UPDATE SKIP LOCKED));
 	},
 	rollback => q{
 		BEGIN;
@@ -87,9 +88,9 @@ our %scripts = (
 	# rows of a table of joins come, change, also without a new entry in the index, and go
 	churn => q{
 		INSERT INTO joined (code) SELECT padded_code() FROM generate_series(1, 30);
-		UPDATE joined SET note = note + 1 WHERE id IN (SELECT id FROM joined ORDER BY random() LIMIT 10);
-		UPDATE joined SET code = padded_code() WHERE id IN (SELECT id FROM joined ORDER BY random() LIMIT 5);
-		DELETE FROM joined WHERE id IN (SELECT id FROM joined ORDER BY random() LIMIT greatest((SELECT count(*) FROM joined) - 300, 0));
+		UPDATE joined SET note = note + 1 WHERE id = ANY (ARRAY(SELECT id FROM joined ORDER BY random() LIMIT 10 FOR UPDATE SKIP LOCKED));
+		UPDATE joined SET code = padded_code() WHERE id = ANY (ARRAY(SELECT id FROM joined ORDER BY random() LIMIT 5 FOR UPDATE SKIP LOCKED));
+		DELETE FROM joined WHERE id = ANY (ARRAY(SELECT id FROM joined ORDER BY random() LIMIT greatest((SELECT count(*) FROM joined) - 300, 0) FOR UPDATE SKIP LOCKED));
 	},
 	# by the index and without it, in one snapshot: the same pairs, clusters of these, the same distances, or an error
 	join => q{

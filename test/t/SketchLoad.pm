@@ -35,16 +35,18 @@ sub create
 		INSERT INTO built (v) VALUES (random_vector(600)), (NULL), (array_fill(0::real, ARRAY[600]));
 	},
 	sketch_update => q{
-		UPDATE late SET v = random_vector(24) WHERE id IN (SELECT id FROM late ORDER BY random() LIMIT 5);
-		UPDATE built SET v = random_vector(600) WHERE id IN (SELECT id FROM built ORDER BY random() LIMIT 2);
+		UPDATE late SET v = random_vector(24) WHERE id = ANY (ARRAY(SELECT id FROM late ORDER BY random() LIMIT 5 FOR UPDATE SKIP LOCKED));
+		UPDATE built SET v = random_vector(600) WHERE id = ANY (ARRAY(SELECT id FROM built ORDER BY random() LIMIT 2 FOR UPDATE SKIP LOCKED));
 	},
 	sketch_delete => q{
-		DELETE FROM late WHERE id IN (SELECT id FROM late ORDER BY random() LIMIT 20);
-		DELETE FROM built WHERE id < (SELECT max(id) - 3000 FROM built);
+		DELETE FROM late WHERE id = ANY (ARRAY(SELECT id FROM late ORDER BY random() LIMIT 20 FOR UPDATE SKIP LOCKED));
+		DELETE FROM built WHERE id = ANY (ARRAY(SELECT id FROM built WHERE id < (SELECT max(id) - 3000 FROM built) FOR UPDATE SKIP LOCKED));
 	},
-	# VACUUM forgets the model, if nobody adds rows before it comes
+	# VACUUM forgets the model, if nobody adds rows before it comes.  One client at a time: two could wait for each other
 	sketch_empty => q{
+		SELECT pg_advisory_lock(1);
 		DELETE FROM late;
+		SELECT pg_advisory_unlock(1);
 		VACUUM (INDEX_CLEANUP on) late;
 	},
 	sketch_rollback => q{

@@ -341,7 +341,7 @@ test_hadamard(int dims, int bits)
 	free(projected);
 }
 
-/* The mean distance of the rows, in the basis, from their own signs, both one long. */
+/* The mean distance of the rows, in the basis, from their own signs, both of length 1. */
 static double
 quantization_error(const Model *model, const float *rotation, const float *data)
 {

@@ -401,7 +401,7 @@ test_special_numbers(void)
 	uint32_t	   number;
 	int			   farther = 0;
 
-	ok(!sketch_normalise(zero, dims), "a zero row cannot be made one long");
+	ok(!sketch_normalise(zero, dims), "a zero row cannot be scaled to length 1");
 	sketch_encode(encoder, zero, 1, code, &number);
 	ok(number == SKETCH_FAR, "a zero row is far by cosine distance");
 	for (int t = 0; t < 500; t++)
