@@ -18,7 +18,7 @@ STYLES = {
     "lsh": ("#777777", ""),
     "hadamard": ("#777777", "4 3"),
     "offline PCA": ("#000000", "1 3"),
-    "offline ITQ (FAISS)": ("#882255", "6 3"),
+    "offline ITQ": ("#882255", "6 3"),
 }
 PLOT_BITS = 32
 SHARES = (2, 5, 10, 25, 50, 100)

@@ -11,7 +11,7 @@ import sys
 
 import plot
 
-COLOURS = ("#0072b2", "#56b4e9", "#009e73", "#d55e00", "#e69f00", "#cc79a7")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#56b4e9", "#e69f00", "#cc79a7")
 TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 
@@ -28,8 +28,8 @@ def main(path, directory):
         lines = {method: sorted(((figure["milliseconds"], figure["recall"]) for figure in some if figure["method"] == method), key=lambda point: point[1])
                  for method in methods}
         name = re.sub(r"[^a-z0-9]+", "_", data.lower()).strip("_")
-        plot.write_lines(os.path.join(directory, f"recall_time_{name}.svg"), data, "milliseconds a search, median", "recall of the 10 nearest",
-                         ticks, lines, styles)
+        plot.write_lines(os.path.join(directory, f"recall_time_{name}.svg"), f"Recall against time: {data}", "milliseconds a search, median",
+                         "recall of the 10 nearest", ticks, lines, styles)
 
 
 if __name__ == "__main__":

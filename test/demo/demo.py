@@ -71,12 +71,12 @@ def search_all(title, statement, count, *settings):
 
 
 def search(report):
-    log = report.section("Search", "The ten nearest pictures to one that is not in the table, by Euclidean distance of the pixels. "
-                         "The sketch index returns vectors in the order of their true distance, and finds the share of the true "
-                         "neighbours that one asks for. Codes alone are smaller and coarser.")
+    log = report.section("Search", "For a picture that is not in the table, the ten nearest by the Euclidean distance of their pixels. "
+                         "The sketch index returns rows in the order of their true distance. It finds at least the share of the true "
+                         "neighbours that one asks for, 0.99 by default. Codes alone are smaller and coarser.")
+    run("CREATE INDEX images_pixels ON images USING sketch (pixels)", log)
     run(f"SELECT sketcher_attach('images', 'pixels', 'code', {CODE_BITS})", log)
     run("CREATE INDEX images_code ON images USING hamming (code)", log)
-    run("CREATE INDEX images_pixels ON images USING sketch (pixels)", log)
     with Progress("VACUUM ANALYZE"):
         psql("VACUUM ANALYZE images")
     by_vector = "SELECT id FROM images ORDER BY pixels <-> $1 LIMIT 10"
@@ -101,18 +101,17 @@ def search(report):
         print(f"  {title:28s} {took:8.2f} ms   recall {share:.3f}   {size}")
     report.table(("", "statement", "median time", "recall of the 10 nearest", "size"), lines)
     shown = [("by code", found["hamming index, codes alone"]), ("by sketch index", found["sketch index"]), ("true", truth)]
-    report.svg(page.sheet(shown, truth), "Ten queries, one of each class, and their ten nearest: by code, by the sketch index, and the true ones. "
-               "A blue frame marks a picture that is among the true ten.")
+    report.svg(page.sheet(shown, truth), "Ten queries, one of each class, and their ten nearest: by code, by the sketch index, and the true ones.")
     report.file("neighbours.svg", page.sheet(shown, truth, 4))
 
 
 def near_duplicates(report):
-    log = report.section("Near duplicates", f"Pairs of pictures whose codes of {CODE_BITS} bits differ in at most {RADIUS}, and the groups that they form; "
-                         "the pixels tell afterwards how near they are.")
+    log = report.section("Near duplicates", f"Pairs of pictures whose codes of {CODE_BITS} bits differ in at most {RADIUS} bits, and the groups that these pairs form. "
+                         "The last statement sorts the pairs by the distance of their pixels.")
     rows = run(f"SELECT count(*) FROM hamming_pairs('images_code', {RADIUS})", log)
     run(f"""SELECT size, count(*) AS groups
 FROM (SELECT count(*) AS size FROM hamming_clusters('images_code', {RADIUS}) GROUP BY cluster) c GROUP BY size ORDER BY size LIMIT 5""", log)
-    pairs = run(f"""SELECT a.id, b.id, distance AS bits, round((a.pixels <-> b.pixels)::numeric) AS pixels
+    pairs = run(f"""SELECT a.id AS a, b.id AS b, distance AS bits, round((a.pixels <-> b.pixels)::numeric) AS pixels
 FROM hamming_pairs('images_code', {RADIUS}) p JOIN images a ON a.ctid = p.a JOIN images b ON b.ctid = p.b
 ORDER BY a.pixels <-> b.pixels, a.id LIMIT 12""", log)
     if int(rows[0][0]) > 0:
@@ -126,18 +125,18 @@ def code_recall(codes, queries, near):
     for query, truth in zip(queries, near):
         distances = np.unpackbits(codes ^ codes[query], axis=1).sum(axis=1)
         distances[query] = STREAM_BITS + 1
-        found.append(np.isin(truth, np.argsort(distances, kind="stable")[:CANDIDATES]).mean())
+        found.append(np.isin(truth, fashion.smallest(distances, CANDIDATES)).mean())
     return float(np.mean(found))
 
 
 def stream(report, labels, pixels):
-    log = report.section("A stream that changes", "Rows keep coming, and after a while they are of another kind: first clothes for the upper body, then trousers, "
-                         f"dresses, shoes and bags. The codes are of {STREAM_BITS} bits. One model learnt the first rows only; the other follows by refreshes. "
-                         f"Recall: the share of the true 10 nearest among the {CANDIDATES} nearest codes, for queries among the newest rows.")
+    log = report.section("A stream that changes", "The first rows are clothes for the upper body. Then come trousers, dresses, shoes and bags. "
+                         f"Each row has a code of {STREAM_BITS} bits. One model has learnt the first {PIECE} rows only. The other one is refreshed as rows come. "
+                         f"Recall is the share of the true 10 nearest that are among the {CANDIDATES} nearest codes, for queries among the newest rows.")
     early = np.isin(labels[:PICTURES], EARLY_CLASSES)
     order = np.concatenate([np.nonzero(early)[0][:PIECE * PIECES // 2], np.nonzero(~early)[0][:PIECE * PIECES // 2]])
     psql("CREATE TABLE stream (LIKE images INCLUDING STORAGE)", "ALTER TABLE stream DROP code")
-    lines = {"the first model": [], "refreshed": []}
+    lines = {page.FIRST_MODEL: [], page.REFRESHED: []}
 
     def insert(piece):
         ids = np.arange(piece * PIECE, (piece + 1) * PIECE)
@@ -172,12 +171,13 @@ def stream(report, labels, pixels):
         with Progress(f"recall after {(piece + 1) * PIECE} rows"):
             for line, share in zip(lines.values(), measure(piece, "sketcher_hash((SELECT model FROM first), pixels)", "code")):
                 line.append(((piece + 1) * PIECE, share))
-    after = lines["refreshed"][PIECES // 2][1]
-    text = f"When the rows had changed, the drift was {drift[0][0]}. Recall was {before:.3f} before the refresh and {after:.3f} after it."
+    after = lines[page.REFRESHED][PIECES // 2][1]
+    text = f"After the change the drift was {drift[0][0]}. Recall was {before:.3f} before the refresh and {after:.3f} after it."
     print(text)
     report.paragraph(text)
-    plot = page.lines_plot("Recall along the stream", "rows", "recall", lines, change=PIECE * PIECES // 2)
-    report.svg(plot, "The line shows where the rows change.")
+    plot = page.lines_plot("Codes of a stream whose rows change", "rows so far", f"recall of the 10 nearest, {CANDIDATES} candidates", lines,
+                           change=PIECE * PIECES // 2)
+    report.svg(plot, "Recall along the stream. The dotted line shows where rows of another kind begin.")
     report.file("stream.svg", plot)
 
 

@@ -6,6 +6,7 @@ usage: fashion.py rows                 binary COPY rows (id, label, pixels) to s
 Pictures 1 to 60000 are the training set, 60001 to 70000 the test set.
 """
 import csv
+import functools
 import gzip
 import struct
 import sys
@@ -18,7 +19,8 @@ import copy_rows
 DIRECTORY = "/usr/share/datasets/fashion-mnist/"
 SIDE = 28
 TRAINING = 60000
-CLASSES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
+VECTORS_AT_ONCE = 32
+CLASSES = ("T-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
 
 
 def read_idx(name, header):
@@ -26,11 +28,13 @@ def read_idx(name, header):
         return np.frombuffer(file.read(), np.uint8, offset=header)
 
 
+@functools.cache
 def images():
     parts = [read_idx(part + "-images-idx3-ubyte.gz", 16) for part in ("train", "t10k")]
     return np.concatenate(parts).reshape(-1, SIDE * SIDE)
 
 
+@functools.cache
 def labels():
     return np.concatenate([read_idx(part + "-labels-idx1-ubyte.gz", 8) for part in ("train", "t10k")])
 
@@ -44,10 +48,22 @@ def read_neighbours(path):
     return found
 
 
+def smallest(values, count):
+    """Numbers of the smallest values, the smallest first; of equal ones the first."""
+    limit = np.partition(values, count - 1)[count - 1]
+    some = np.nonzero(values <= limit)[0]
+    return some[np.argsort(values[some], kind="stable")][:count]
+
+
 def nearest_to(rows, vectors, count):
     """For each of the vectors the numbers of the rows nearest to it by Euclidean distance, nearest first."""
     squares = (rows ** 2).sum(axis=1)
-    return [np.argsort(squares - 2 * (rows @ vector), kind="stable")[:count] for vector in vectors]
+    found = []
+    # a product reads all rows: one for several vectors, but not for so many that it becomes large
+    for first in range(0, len(vectors), VECTORS_AT_ONCE):
+        products = np.asarray(vectors[first:first + VECTORS_AT_ONCE]) @ rows.T
+        found += [smallest(squares - 2 * each, count) for each in products]
+    return found
 
 
 def nearest_rows(rows, queries, count):

@@ -15,13 +15,15 @@ body { font: 16px/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 
 pre { background: color-mix(in srgb, currentcolor 8%, transparent); padding: .6rem; overflow-x: auto; margin: .3rem 0; }
 table { border-collapse: collapse; margin: 1rem 0; }
 td, th { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #8886; vertical-align: top; }
-td code { font-size: 13px; }
+td { white-space: nowrap; }
+td code { font-size: 13px; white-space: normal; }
 figure { margin: 1rem 0; }
 figure svg { width: 100%; height: auto; }
 .time, .rows { opacity: .75; font-size: 14px; }
 """
 # colour-blind safe, after Okabe and Ito
-LINE_STYLES = {"refreshed": ("#0072b2", ""), "the first model": ("#d55e00", "4 3")}
+REFRESHED, FIRST_MODEL = "refreshed model", "first model, kept"
+LINE_STYLES = {REFRESHED: ("#0072b2", ""), FIRST_MODEL: ("#d55e00", "4 3")}
 FOUND, OTHER = "#0072b2", "#cccccc"
 
 
@@ -102,6 +104,11 @@ class Pictures:
         self.parts.append(f'<g><title>{self.class_of(picture)}, picture {picture}</title><rect x="{x}" y="{y}" width="{size}" height="{size}" fill="{colour}"/>'
                           f'<image x="{x + 3}" y="{y + 3}" width="{size - 6}" height="{size - 6}" href="data:image/png;base64,{data}"/></g>')
 
+    def frame(self, x, y, colour, text):
+        """What a frame of that colour means."""
+        self.parts.append(f'<rect x="{x + 1.5}" y="{y + 1.5}" width="11" height="11" fill="none" stroke="{colour}" stroke-width="3"/>')
+        self.text(x + 20, y + 11, text)
+
     def svg(self):
         return "\n".join(self.parts + ["</svg>"])
 
@@ -119,6 +126,8 @@ def sheet(kinds, truth, count=len(fashion.CLASSES)):
     pictures = Pictures(left + 10 * step + 10, 30 + len(queries) * block)
     pictures.text(10, 18, "query", bold=True)
     pictures.text(left, 18, "the ten nearest, in order", bold=True)
+    pictures.frame(left + 190, 7, FOUND, "among the true ten")
+    pictures.frame(left + 340, 7, OTHER, "not among them")
     for i, query in enumerate(queries):
         top = 28 + i * block
         pictures.place(10, top, query, OTHER)
@@ -143,7 +152,7 @@ def pairs(found):
         pictures.place(x, y, a, OTHER)
         pictures.place(x + step, y, b, OTHER)
         pictures.text(x + 2 * step + 4, y + 14, pictures.class_of(a))
-        pictures.text(x + 2 * step + 4, y + 28, f"{bits} bits")
+        pictures.text(x + 2 * step + 4, y + 28, f"{bits} bit{'' if bits == '1' else 's'}")
         pictures.text(x + 2 * step + 4, y + 42, f"distance {distance}")
     return pictures.svg()
 
@@ -151,7 +160,7 @@ def pairs(found):
 def lines_plot(title, x_label, y_label, lines, change):
     points = next(iter(lines.values()))
     plot = Plot(title, x_label, y_label, [x for x, _ in points], [y for each in lines.values() for _, y in each], LINE_STYLES, linear=True)
-    plot.upright(change, "other rows come")
+    plot.upright(change, "rows of another kind from here on")
     for name, each in lines.items():
         plot.add(name, each)
     return plot.svg()
