@@ -260,7 +260,32 @@ COPY parted (id, v) FROM stdin;
 SELECT count(*) FROM parted WHERE code IS DISTINCT FROM sketcher_hash('parted_code_model'::regclass, v);
 CALL sketcher_refresh('parted', 'code');
 SELECT (sketcher_info(learning)).rows FROM parted_code_model;
+-- a partition that comes with rows older than the last learning: they are learnt, once
+CREATE TABLE parted_9 (id int, v real[], code bithash(8));
+INSERT INTO parted_9 SELECT i, vec(i) FROM generate_series(901, 1000) i;
+CALL sketcher_refresh('parted', 'code');
+SELECT (sketcher_info(learning)).rows AS before FROM parted_code_model \gset
+ALTER TABLE parted ATTACH PARTITION parted_9 FOR VALUES FROM (900) TO (1001);
+CALL sketcher_refresh('parted', 'code');
+CALL sketcher_refresh('parted', 'code');
+SELECT (sketcher_info(learning)).rows - :before AS learnt FROM parted_code_model;
+SELECT count(*) FROM parted WHERE code IS DISTINCT FROM sketcher_hash('parted_code_model'::regclass, v);
+-- what this server has not written yet, another one has: nothing of it counts as learnt
+SELECT (sketcher_info(learning)).rows AS before FROM parted_code_model \gset
+UPDATE parted_code_model SET learnt = '3:9000000000000000:';
+INSERT INTO parted SELECT i, vec(i) FROM generate_series(21, 30) i;
+CALL sketcher_refresh('parted', 'code');
+SELECT (sketcher_info(learning)).rows - :before = (SELECT count(v) FROM parted) AS all_learnt FROM parted_code_model;
 DROP TABLE parted;
 SELECT relname FROM pg_class WHERE relname LIKE 'parted%';
+
+-- recall of a table whose name is any, and without the rows of its children, which have no codes of its model
+CREATE TABLE q (v real[]);
+INSERT INTO q SELECT vec(i) FROM generate_series(1, 200) i;
+SELECT sketcher_attach('q', 'v', 'code', 8, auto_refresh => NULL);
+CREATE TABLE child () INHERITS (q);
+INSERT INTO child SELECT vec(i) FROM generate_series(1, 200) i;
+SELECT sketcher_recall('q', 'v', 'code', candidates => 1000);
+DROP TABLE q CASCADE;
 
 DROP FUNCTION vec;

@@ -410,6 +410,55 @@ ALTER TABLE regress_owned.items_code_model FORCE ROW LEVEL SECURITY;
 SET ROLE regress_unifdiag_writer;
 SELECT sketcher_hash('regress_owned.items_code_model'::regclass, '{1,2,3,4}'::real[]);
 RESET ROLE;
+SET client_min_messages = notice;
+
+-- a partition that belongs to somebody else: the cast of the column's type does not run with his rights
+CREATE ROLE regress_unifdiag_admin SUPERUSER;
+GRANT CREATE ON SCHEMA regress_owned TO regress_unifdiag_admin;
+SET ROLE regress_unifdiag_owner;
+CREATE TYPE regress_owned.pair AS (x real, y real);
+CREATE FUNCTION regress_owned.pair_vector(regress_owned.pair) RETURNS real[] LANGUAGE plpgsql AS $$ BEGIN
+	IF current_user <> 'regress_unifdiag_owner' THEN RAISE EXCEPTION 'runs as %', current_user; END IF;
+	RETURN ARRAY[($1).x, ($1).y];
+END $$;
+CREATE CAST (regress_owned.pair AS real[]) WITH FUNCTION regress_owned.pair_vector(regress_owned.pair);
+CREATE TABLE regress_owned.pairs (k int, v regress_owned.pair) PARTITION BY LIST (k);
+CREATE TABLE regress_owned.pairs_2 PARTITION OF regress_owned.pairs FOR VALUES IN (2) PARTITION BY LIST (k);
+SELECT sketcher_attach('regress_owned.pairs', 'v', 'code', 2, auto_refresh => NULL);
+SET ROLE regress_unifdiag_admin;
+CREATE TABLE regress_owned.pairs_1 PARTITION OF regress_owned.pairs FOR VALUES IN (1);
+CREATE TABLE regress_owned.pairs_2_2 PARTITION OF regress_owned.pairs_2 FOR VALUES IN (2);
+SET ROLE regress_unifdiag_owner;
+INSERT INTO regress_owned.pairs SELECT k, ROW(i, k)::regress_owned.pair FROM generate_series(1, 5) i, generate_series(1, 2) k;
+-- nor are its rows changed with the rights of the owner of the whole
+CALL sketcher_refresh('regress_owned.pairs', 'code');
+RESET ROLE;
+CALL sketcher_refresh('regress_owned.pairs', 'code');
+SELECT sketcher_attach('regress_owned.pairs', 'v', 'second', 2);
+ALTER TABLE regress_owned.pairs_1 OWNER TO regress_unifdiag_owner;
+ALTER TABLE regress_owned.pairs_2_2 OWNER TO regress_unifdiag_owner;
+SET client_min_messages = warning;
+CALL sketcher_refresh('regress_owned.pairs', 'code');
+SELECT count(code) FROM regress_owned.pairs;
+RESET client_min_messages;
+REVOKE ALL ON SCHEMA regress_owned FROM regress_unifdiag_admin;
+DROP ROLE regress_unifdiag_admin;
+
+-- a first vector with fewer dimensions than bits does not keep others from being learnt
+CREATE TABLE short_first (v real[]);
+SELECT sketcher_attach('short_first', 'v', 'code', 2, auto_refresh => NULL);
+INSERT INTO short_first VALUES ('{1}'), ('{1,2,3}'), ('{2,1,5}'), ('{0,1,0}');
+CALL sketcher_refresh('short_first', 'code');
+SELECT v, code IS NOT NULL AS has_code FROM short_first;
+DROP TABLE short_first;
+
+-- a value that its cast refuses: the error says in which row
+CREATE TABLE numbers (v numeric[]);
+INSERT INTO numbers VALUES ('{1,2,3}'), ('{1e300,2,3}');
+SELECT sketcher_attach('numbers', 'v', 'code', 2, backfill => false, auto_refresh => NULL);
+CALL sketcher_refresh('numbers', 'code');
+DROP TABLE numbers;
+SET client_min_messages = warning;
 DROP SCHEMA regress_owned CASCADE;
 DROP TABLE items CASCADE;
 DROP ROLE regress_unifdiag_owner, regress_unifdiag_writer;

@@ -644,23 +644,23 @@ COMMENT ON FUNCTION sketcher_drift(sketcher, sketcher) IS 'expected fraction of 
 -- Living in a table: codes and model kept fresh by triggers
 --
 -- What writes or commits is PARALLEL UNSAFE, and VOLATILE.  sketcher_hash with a model table
--- is STABLE, because it reads that.
+-- is STABLE, because it reads that, and PARALLEL RESTRICTED, because it may be a temporary one.
 --
 
 CREATE FUNCTION sketcher_hash(model_table regclass, v "any") RETURNS bithash
-	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 300
+	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 300
 	SUPPORT vector_argument_support;
 COMMENT ON FUNCTION sketcher_hash(regclass, "any") IS 'code of the vector by the published model';
 CREATE FUNCTION sketcher_hash(model_table regclass, v text) RETURNS bithash
-	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 300;
+	AS 'MODULE_PATHNAME', 'sketcher_hash_published' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 300;
 COMMENT ON FUNCTION sketcher_hash(regclass, text) IS 'code of the vector, written as {1,2} or [1,2], by the published model';
 -- a model table that is named by a literal: text is what that resolves to
 CREATE FUNCTION sketcher_hash(model_table text, v "any") RETURNS bithash
-	AS 'MODULE_PATHNAME', 'sketcher_hash_named' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 300
+	AS 'MODULE_PATHNAME', 'sketcher_hash_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 300
 	SUPPORT vector_argument_support;
 COMMENT ON FUNCTION sketcher_hash(text, "any") IS 'code of the vector by the published model';
 CREATE FUNCTION sketcher_hash(model_table text, v text) RETURNS bithash
-	AS 'MODULE_PATHNAME', 'sketcher_hash_named' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 300;
+	AS 'MODULE_PATHNAME', 'sketcher_hash_named' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 300;
 COMMENT ON FUNCTION sketcher_hash(text, text) IS 'code of the vector, written as {1,2} or [1,2], by the published model';
 
 -- reads with the caller's rights, in a statement of its own

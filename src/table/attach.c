@@ -222,6 +222,11 @@ backfill(const Attach *attach, const CodeColumn *column)
 	PushActiveSnapshot(GetLatestSnapshot());
 	(void) model_row_get(attach->model, GetActiveSnapshot(), false, &row);
 	learning = learn_rows(&row, column);
+	if (learning.skipped > 0 && ROW_IS_NULL(&row, DIMS))
+		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("number of bits cannot be %d", attach->config.bits),
+				errdetail("No vector of column \"%s\" has so many finite elements.",
+						  attach->vector_name));
 	if (learning.skipped > 0)
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
 				errmsg(INT64_FORMAT " of " INT64_FORMAT " rows of column \"%s\" cannot be learnt",
@@ -280,7 +285,7 @@ sketcher_attach(PG_FUNCTION_ARGS)
 	if (PG_GETARG_BOOL(11))
 		backfill(&attach, &column);
 	else if (!attach.auto_refresh_is_null)
-		worker_count_row(&column, 1);
+		worker_ask(attach.model);
 	SPI_finish();
 	restore_user(user);
 	PG_RETURN_OID(attach.model);

@@ -10,8 +10,9 @@
  * matter, partitions get their own column numbers, and a dump writes the names of the day.
  *
  * A vector column has arrays of numbers, or a type with a cast to real[], which is how
- * pgvector's types come in.  The table's owner may have defined the cast.  So it runs as the
- * owner, and only if the owner may execute it, which the executor checks.
+ * pgvector's types come in.  Whoever has chosen the type may have defined the cast.  So it runs as
+ * the table's owner, of a partition as that of its topmost parent, and only if that user may
+ * execute it, which the executor checks.
  */
 #include "postgres.h"
 
@@ -145,7 +146,6 @@ trigger_code_column(const Trigger *trigger, CodeColumn *column)
 		return false;
 	column->trigger = trigger->tgoid;
 	column->trigger_name = pstrdup(trigger->tgname);
-	column->function = trigger->tgfoid;
 	column->model = DatumGetObjectId(model->constvalue);
 	column->vector = column_of(lsecond(call->args));
 	column->code = column_of(lthird(call->args));
@@ -229,6 +229,21 @@ check_not_foreign(const char *name, char kind)
 				errhint("Detach the partition, and attach the column on its own server."));
 }
 
+/*
+ * Refuses partitions of other owners.  A refresh updates them as the owner of the target, and so would
+ * run with these rights whatever their owners have made fire there.
+ */
+static void
+check_part_owner(Oid part, Oid target)
+{
+	if (table_owner(part) != table_owner(target))
+		ereport(ERROR, errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				errmsg("table \"%s\" and its partition \"%s\" have different owners",
+					   get_rel_name(target), get_rel_name(part)),
+				errhint("Use ALTER TABLE %s OWNER TO %s.", sql_relation(part),
+						quote_identifier(GetUserNameFromId(table_owner(target), false))));
+}
+
 /* The tables that have the rows, locked: the target itself, or its partitions by oid. */
 List *
 leaf_tables(Oid target)
@@ -244,6 +259,7 @@ leaf_tables(Oid target)
 		const char kind = get_rel_relkind(lfirst_oid(cell));
 
 		check_not_foreign(get_rel_name(lfirst_oid(cell)), kind);
+		check_part_owner(lfirst_oid(cell), target);
 		if (kind == RELKIND_RELATION)
 			tables = lappend_oid(tables, lfirst_oid(cell));
 	}
@@ -273,6 +289,15 @@ is_part_of(Oid table, Oid target)
 							   list_member_oid(get_partition_ancestors(table), target));
 }
 
+/* The table whose owner has chosen the types of the columns. */
+static Oid
+topmost_table(Relation relation)
+{
+	const Oid table = RelationGetRelid(relation);
+
+	return relation->rd_rel->relispartition ? llast_oid(get_partition_ancestors(table)) : table;
+}
+
 /*
  * Finds out how to read a column, and refuses what can never be a vector.  What it needs is kept
  * in the current memory context.
@@ -283,7 +308,8 @@ vector_column_init(VectorColumn *column, Relation relation, AttrNumber number)
 	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(relation), number - 1);
 	SqlUser			  user;
 
-	column->owner = relation->rd_rel->relowner;
+	column->owner = table_owner(topmost_table(relation));
+	column->table = RelationGetRelationName(relation);
 	user = become_user(column->owner);
 	if (!vector_cast_init(&column->cast, attribute->atttypid, attribute->atttypmod,
 						  attribute->attcollation))
@@ -294,17 +320,33 @@ vector_column_init(VectorColumn *column, Relation relation, AttrNumber number)
 	restore_user(user);
 }
 
-/* A value that is not null as an array, in the current memory context. */
-ArrayType *
-vector_column_array(VectorColumn *column, Datum datum)
+/* Says which row an error is about. */
+static void
+name_row(void *argument)
 {
-	ArrayType *array;
-	SqlUser	   user;
+	const VectorColumn *column = argument;
+
+	if (column->row != NULL)
+		errcontext("row (%u,%u) of table \"%s\"", ItemPointerGetBlockNumber(column->row),
+				   ItemPointerGetOffsetNumber(column->row), column->table);
+}
+
+/* A value that is not null as an array, in the current memory context; row is NULL for a new one. */
+ArrayType *
+vector_column_array(VectorColumn *column, Datum datum, ItemPointer row)
+{
+	ErrorContextCallback context = {.callback = name_row, .arg = column};
+	ArrayType			*array;
+	SqlUser				 user;
 
 	if (column->cast.state == NULL)
 		return DatumGetArrayTypeP(datum);
+	column->row = row;
+	context.previous = error_context_stack;
+	error_context_stack = &context;
 	user = become_user(column->owner);
 	array = vector_cast_array(&column->cast, datum);
 	restore_user(user);
+	error_context_stack = context.previous;
 	return array;
 }

@@ -25,12 +25,13 @@ static const struct
 	Oid			type;
 	bool		may_be_null;
 } model_columns[MODEL_COLUMNS] = {
-	{"target", REGCLASSOID, false},	   {"published", InvalidOid, true},
-	{"learning", InvalidOid, false},   {"dims", INT4OID, true},
-	{"auto_refresh", FLOAT8OID, true}, {"generation", INT8OID, false},
+	{"target", REGCLASSOID, false},	   {"auto_refresh", FLOAT8OID, true},
+	{"published", InvalidOid, true},   {"learning", InvalidOid, false},
+	{"dims", INT4OID, true},		   {"generation", INT8OID, false},
 	{"learnt", PG_SNAPSHOTOID, true},  {"server", INT8OID, true},
-	{"rewritten", XID8ARRAYOID, true}, {"walk_table", REGCLASSOID, true},
-	{"walk_file", OIDOID, true},	   {"walk_page", INT8OID, true},
+	{"learnt_in", OIDARRAYOID, true},  {"rewritten", XID8ARRAYOID, true},
+	{"walk_table", REGCLASSOID, true}, {"walk_file", OIDOID, true},
+	{"walk_page", INT8OID, true},
 };
 
 /* The columns as CREATE TABLE wants them; the schema of the extension is given. */

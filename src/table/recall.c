@@ -15,22 +15,25 @@
 
 #define MOST 10000
 
-/* %1 the table, %2 the vector column, %3 the code column, %4 the extension's schema */
+/* %1 the table, %2 the vector column, %3 the code column, %4 the extension's schema, %5 ONLY unless partitioned */
 static const char statement[] =
-	"WITH queries AS MATERIALIZED (SELECT tableoid AS t, ctid AS c, %2$s::real[] AS v, %3$s AS "
-	"code FROM %1$s "
-	"WHERE %2$s IS NOT NULL AND %3$s IS NOT NULL "
-	"ORDER BY pg_catalog.hashtextextended(pg_catalog.concat(tableoid, ctid), 20180415) LIMIT $3) "
+	"WITH queries AS MATERIALIZED (SELECT r.tableoid AS t, r.ctid AS c, r.%2$s::real[] AS v, "
+	"r.%3$s AS "
+	"code FROM %5$s%1$s AS r "
+	"WHERE r.%2$s IS NOT NULL AND r.%3$s IS NOT NULL "
+	"ORDER BY pg_catalog.hashtextextended(pg_catalog.concat(r.tableoid, r.ctid), 20180415) LIMIT "
+	"$3) "
 	"SELECT pg_catalog.sum(LEAST(found, known))::float8 OPERATOR(pg_catalog./) "
 	"NULLIF(pg_catalog.sum(known), 0)::float8 FROM queries AS q "
 	"CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS known, pg_catalog.max(d) AS farthest FROM ("
-	"SELECT %4$s.real_l2_distance(%2$s::real[], q.v) AS d FROM %1$s WHERE %2$s IS NOT NULL "
-	"AND (tableoid OPERATOR(pg_catalog.<>) q.t OR ctid OPERATOR(pg_catalog.<>) q.c) ORDER BY 1 "
+	"SELECT %4$s.real_l2_distance(r.%2$s::real[], q.v) AS d FROM %5$s%1$s AS r "
+	"WHERE r.%2$s IS NOT NULL "
+	"AND (r.tableoid OPERATOR(pg_catalog.<>) q.t OR r.ctid OPERATOR(pg_catalog.<>) q.c) ORDER BY 1 "
 	"LIMIT $1) AS near) AS truth "
-	"CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS found FROM (SELECT %2$s AS v FROM %1$s "
-	"WHERE %3$s IS NOT NULL AND %2$s IS NOT NULL "
-	"AND (tableoid OPERATOR(pg_catalog.<>) q.t OR ctid OPERATOR(pg_catalog.<>) q.c) "
-	"ORDER BY %3$s OPERATOR(%4$s.<~>) q.code LIMIT $2) AS candidate "
+	"CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS found FROM (SELECT r.%2$s AS v "
+	"FROM %5$s%1$s AS r WHERE r.%3$s IS NOT NULL AND r.%2$s IS NOT NULL "
+	"AND (r.tableoid OPERATOR(pg_catalog.<>) q.t OR r.ctid OPERATOR(pg_catalog.<>) q.c) "
+	"ORDER BY r.%3$s OPERATOR(%4$s.<~>) q.code LIMIT $2) AS candidate "
 	"WHERE %4$s.real_l2_distance(candidate.v::real[], q.v) OPERATOR(pg_catalog.<=) truth.farthest) "
 	"AS candidates";
 
@@ -53,7 +56,8 @@ sketcher_recall(PG_FUNCTION_ARGS)
 		quote_identifier(get_namespace_name(get_func_namespace(fcinfo->flinfo->fn_oid)));
 	char *query = psprintf(statement, sql_relation(PG_GETARG_OID(0)),
 						   quote_identifier(NameStr(*PG_GETARG_NAME(1))),
-						   quote_identifier(NameStr(*PG_GETARG_NAME(2))), schema);
+						   quote_identifier(NameStr(*PG_GETARG_NAME(2))), schema,
+						   get_rel_relkind(PG_GETARG_OID(0)) == RELKIND_RELATION ? "ONLY " : "");
 	Oid	  types[] = {INT4OID, INT4OID, INT4OID};
 	Datum values[] = {checked_number(fcinfo, 3, "k"), checked_number(fcinfo, 4, "candidates"),
 					  checked_number(fcinfo, 5, "queries")};

@@ -14,10 +14,6 @@
 
 #include "table.h"
 
-/* how often, and how many milliseconds apart, a refresh tries to be the only one */
-#define LOCK_TRIES 20
-#define LOCK_NAP 50
-
 /* Finds everything anew, since it may have changed between two transactions. */
 void
 refresh_look_up(Refresh *refresh, Relation target, CodeColumn *column, ModelRow *row)
@@ -192,17 +188,11 @@ refresh_column(Refresh *refresh, Relation target, AttrNumber code)
 	refresh->context = CurrentMemoryContext;
 	table_close(target, NoLock);
 	lock.relId = column.trigger;
-	for (int tries = 0; !ConditionalLockRelationOid(lock.relId, ShareUpdateExclusiveLock); tries++)
-	{
-		if (tries == LOCK_TRIES)
-			ereport(ERROR, errcode(ERRCODE_OBJECT_IN_USE),
-					errmsg("model table \"%s\" is in use by another refresh",
-						   get_rel_name(column.model)),
-					errhint("See pg_stat_activity for its progress."));
-		CHECK_FOR_INTERRUPTS();
-		pg_usleep(LOCK_NAP * 1000L);
-	}
-	LockRelationIdForSession(&lock, ShareUpdateExclusiveLock);
+	if (!lock_for_session(&lock))
+		ereport(ERROR, errcode(ERRCODE_OBJECT_IN_USE),
+				errmsg("model table \"%s\" is in use by another refresh",
+					   get_rel_name(column.model)),
+				errhint("See pg_stat_activity for its progress."));
 	refresh_locked(refresh);
 	/* an error aborts the transaction, which lets go of it too */
 	UnlockRelationIdForSession(&lock, ShareUpdateExclusiveLock);

@@ -4,9 +4,14 @@
  */
 #include "postgres.h"
 
+#include "storage/lmgr.h"
 #include "utils/guc.h"
 
 #include "table.h"
+
+/* how often, and how many milliseconds apart, a lock is tried */
+#define LOCK_TRIES 20
+#define LOCK_NAP 50
 
 /*
  * What the table's owner has defined (triggers, casts, domains, index expressions) runs with
@@ -56,6 +61,21 @@ sql_run(const char *statement)
 {
 	if (SPI_execute(statement, false, 0) < 0)
 		elog(ERROR, "could not execute: %s", statement);
+}
+
+/* Tries for a while to get a lock that nobody shares, and to keep it from transaction to transaction. */
+bool
+lock_for_session(LockRelId *lock)
+{
+	for (int tries = 0; !ConditionalLockRelationOid(lock->relId, ShareUpdateExclusiveLock); tries++)
+	{
+		if (tries == LOCK_TRIES)
+			return false;
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(LOCK_NAP * 1000L);
+	}
+	LockRelationIdForSession(lock, ShareUpdateExclusiveLock);
+	return true;
 }
 
 /*

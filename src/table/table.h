@@ -6,14 +6,15 @@
  * anything there, so it is checked each time it is read (model_table.c).
  *
  * target       regclass     the user's table; primary key
+ * auto_refresh float8       drift from which a refresh in the background publishes; null = never
  * published    sketcher     makes all codes; null until enough rows have been learnt
  * learning     sketcher     has learnt the rows up to `learnt`, and holds the options of
  *                           sketcher_new; without rows its dimensions mean nothing
  * dims         integer      of the vectors; null until attach or the first row says
- * auto_refresh float8       drift from which a refresh in the background publishes; null = never
  * generation   bigint       how often a model was published
  * learnt       pg_snapshot  sees the row versions that learning has seen; null = none
  * server       bigint       the system identifier of the server that took this snapshot
+ * learnt_in    oid[]        the tables that it is about: the target, or its partitions
  * rewritten    xid8[]       transactions since then in which a refresh that came to its end wrote
  *                           codes
  * walk_table   regclass     where a refresh is: the table or partition; null if none is
@@ -46,13 +47,15 @@
 enum
 {
 	MODEL_TARGET = 1,
+	MODEL_AUTO_REFRESH,
+	/* from here on a refresh writes */
 	MODEL_PUBLISHED,
 	MODEL_LEARNING,
 	MODEL_DIMS,
-	MODEL_AUTO_REFRESH,
 	MODEL_GENERATION,
 	MODEL_LEARNT,
 	MODEL_SERVER,
+	MODEL_LEARNT_IN,
 	MODEL_REWRITTEN,
 	MODEL_WALK_TABLE,
 	MODEL_WALK_FILE,
@@ -76,8 +79,7 @@ typedef struct CodeColumn
 {
 	Oid			trigger;
 	const char *trigger_name;
-	Oid			function; /* of the trigger */
-	Oid			model;	  /* the model table */
+	Oid			model; /* the model table */
 	AttrNumber	vector;
 	AttrNumber	code;
 } CodeColumn;
@@ -85,11 +87,13 @@ typedef struct CodeColumn
 /* The vector column, and how to read it. */
 typedef struct VectorColumn
 {
-	Oid		   owner; /* of the table: casts run as the owner */
-	VectorCast cast;
+	Oid			owner; /* casts run as this user */
+	VectorCast	cast;
+	const char *table;
+	ItemPointer row; /* that is being read, or NULL */
 } VectorColumn;
 
-/* What a model has learnt already; rows of later transactions are new to it. */
+/* What a model has learnt of a table already; rows of later transactions are new to it. */
 typedef struct LearntMarks
 {
 	bool   nothing;
@@ -130,6 +134,7 @@ typedef struct Refresh
 	BlockNumber		 end; /* of that table, when the walk came to it */
 	int64			 changed;
 	int64			 kept;		/* rows that somebody kept from being changed */
+	ItemPointerData	 held;		/* the row that ended the last batch, if somebody else held it */
 	ArrayBuildState *rewritten; /* the transactions that did so; stored at the end */
 	TimestampTz		 reported;
 } Refresh;
@@ -146,6 +151,7 @@ extern SqlUser become_user(Oid user);
 extern void	   restore_user(SqlUser before);
 extern char	  *sql_relation(Oid relation);
 extern void	   sql_run(const char *statement);
+extern bool	   lock_for_session(LockRelId *lock);
 extern void	   next_transaction(void);
 
 /* columns.c */
@@ -164,7 +170,7 @@ extern List		 *leaf_tables(Oid target);
 extern CodeColumn column_of_part(Relation part, Oid target, const CodeColumn *column);
 extern bool		  is_part_of(Oid table, Oid target);
 extern void		  vector_column_init(VectorColumn *column, Relation relation, AttrNumber number);
-extern ArrayType *vector_column_array(VectorColumn *column, Datum datum);
+extern ArrayType *vector_column_array(VectorColumn *column, Datum datum, ItemPointer row);
 
 /* model_table.c: the row */
 extern char *model_table_columns(const char *extension);
@@ -175,7 +181,7 @@ extern void	 model_row_publish(ModelRow *row);
 extern void	 model_row_update(ModelRow *row, int first, int last);
 
 /* learn.c */
-extern void		read_marks(const ModelRow *row, LearntMarks *marks);
+extern void		read_marks(const ModelRow *row, Oid table, LearntMarks *marks);
 extern bool		is_new(const LearntMarks *marks, TupleTableSlot *slot);
 extern void		add_rewritten(ModelRow *row, const Datum *transactions, int count);
 extern Learning learn_rows(ModelRow *row, const CodeColumn *column);
@@ -192,9 +198,10 @@ extern bool
 walk_writes(Relation relation, ItemPointer row, const HashPlan *plan, Datum code, bool is_null);
 
 /* worker.c: refreshes in the background */
-extern void	 worker_init(void);
-extern int64 worker_threshold(const ModelRow *row);
-extern void	 worker_count_row(const CodeColumn *column, int64 threshold);
+extern void worker_init(void);
+extern void worker_expect_rows(const ModelRow *row);
+extern void worker_count_row(Oid model);
+extern void worker_ask(Oid model);
 
 /* functions of SQL that others look for by their address */
 extern PGDLLEXPORT Datum sketcher_in(PG_FUNCTION_ARGS);

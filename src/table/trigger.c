@@ -21,11 +21,11 @@ typedef struct HashTrigger
 	CodeColumn	 column;
 	VectorColumn vector;
 	HashPin		*pin;
-	HashPlan	*plan;		/* NULL if nothing is published yet */
-	int			 dims;		/* that vectors must have; 0 if that is not known yet */
-	bool		 walking;	/* a refresh is under way: every row that is written gets its code */
-	bool		 keep;		/* there is no model to make codes with, and the row brings its own */
-	int64		 threshold; /* rows after which to ask for a refresh; 0 = never */
+	HashPlan	*plan;	  /* NULL if nothing is published yet */
+	int			 dims;	  /* that vectors must have; 0 if that is not known yet */
+	bool		 walking; /* a refresh is under way: every row that is written gets its code */
+	bool		 keep;	  /* there is no model to make codes with, and the row brings its own */
+	bool		 counts;  /* rows, to ask for a refresh after many */
 } HashTrigger;
 
 static void
@@ -89,7 +89,10 @@ read_model(const TriggerData *data, HashTrigger *state)
 			check_consent(data, row.model);
 		else if (!ROW_IS_NULL(&row, AUTO_REFRESH) && !is_from_elsewhere(&row) &&
 				 relation->rd_rel->relpersistence != RELPERSISTENCE_TEMP)
-			state->threshold = worker_threshold(&row);
+		{
+			worker_expect_rows(&row);
+			state->counts = true;
+		}
 		state->dims = ROW_IS_NULL(&row, DIMS) ? 0 : DatumGetInt32(ROW_VALUE(&row, DIMS));
 		state->walking = !ROW_IS_NULL(&row, WALK_TABLE);
 		if (!ROW_IS_NULL(&row, PUBLISHED))
@@ -184,16 +187,16 @@ sketcher_hash_trigger(PG_FUNCTION_ARGS)
 	if (!is_null)
 	{
 		/* also before there is a model: what is no vector is refused from the start */
-		const Vector vector = vector_read(vector_column_array(&state->vector, datum));
+		const Vector vector = vector_read(vector_column_array(&state->vector, datum, NULL));
 
 		if (state->dims > 0)
 			vector_check_dims(vector, state->dims);
 		is_null = state->plan == NULL;
 		if (!is_null)
 			code = PointerGetDatum(hash_plan_code(state->plan, vector));
-		if (state->threshold > 0 &&
+		if (state->counts &&
 			!(is_update && same_column(data->tg_trigslot, slot, state->column.vector)))
-			worker_count_row(&state->column, state->threshold);
+			worker_count_row(state->column.model);
 	}
 	return PointerGetDatum(heap_modify_tuple_by_cols(row, RelationGetDescr(data->tg_relation), 1,
 													 &number, &code, &is_null));

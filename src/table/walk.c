@@ -61,8 +61,9 @@ is_stale(Batch *batch, TupleTableSlot *slot, Datum *code, bool *is_null)
 	*code = (Datum) 0;
 	if (!*is_null)
 	{
-		*is_null = !vector_try_read(vector_column_array(&batch->vector, datum), &vector) ||
-				   vector.dims != hash_plan_config(batch->refresh->plan)->dims;
+		*is_null =
+			!vector_try_read(vector_column_array(&batch->vector, datum, &slot->tts_tid), &vector) ||
+			vector.dims != hash_plan_config(batch->refresh->plan)->dims;
 		if (!*is_null)
 			*code = PointerGetDatum(hash_plan_code(batch->refresh->plan, vector));
 	}
@@ -174,8 +175,9 @@ write_codes(Batch *batch)
  * seen, and writes the codes.  Returns the page to go on with.
  */
 static BlockNumber
-change_rows(Batch *batch, BlockNumber from, BlockNumber end)
+change_rows(Batch *batch, const ModelRow *row, BlockNumber from, BlockNumber end)
 {
+	ItemPointer		held = &batch->refresh->held;
 	TupleTableSlot *slot = table_slot_create(batch->relation, NULL);
 	TupleTableSlot *locked = table_slot_create(batch->relation, NULL);
 	BlockNumber		page = from;
@@ -186,7 +188,12 @@ change_rows(Batch *batch, BlockNumber from, BlockNumber end)
 	end = Min(end, from + CHUNK_PAGES);
 	ItemPointerSet(&first, from, FirstOffsetNumber);
 	ItemPointerSet(&last, end - 1, MaxOffsetNumber);
+	/* those before it were changed by the last batch, if nothing keeps them as they are */
+	if (ItemPointerIsValid(held) && ItemPointerGetBlockNumber(held) == from)
+		first = *held;
+	ItemPointerSetInvalid(held);
 	PushActiveSnapshot(GetTransactionSnapshot());
+	read_marks(row, RelationGetRelid(batch->relation), &batch->marks);
 	scan = begin_tidrange_scan(batch->relation, GetActiveSnapshot(), &first, &last);
 	while (table_scan_getnextslot_tidrange(scan, ForwardScanDirection, slot))
 	{
@@ -210,6 +217,7 @@ change_rows(Batch *batch, BlockNumber from, BlockNumber end)
 		MemoryContextSwitchTo(caller);
 		if (stale && !lock_row(batch, slot, locked, code, is_null))
 		{
+			*held = slot->tts_tid;
 			end = page;
 			break;
 		}
@@ -254,6 +262,8 @@ walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Relation r
 	if (DatumGetObjectId(ROW_VALUE(row, WALK_TABLE)) == table &&
 		DatumGetObjectId(ROW_VALUE(row, WALK_FILE)) == file)
 		page = (BlockNumber) DatumGetInt64(ROW_VALUE(row, WALK_PAGE));
+	else
+		ItemPointerSetInvalid(&refresh->held);
 	/* what is appended later has its code */
 	if (refresh->end_table != table || page == 0)
 	{
@@ -269,8 +279,7 @@ walk_table(Refresh *refresh, const CodeColumn *column, ModelRow *row, Relation r
 	batch.scratch =
 		AllocSetContextCreate(CurrentMemoryContext, "unifdiag walk", ALLOCSET_DEFAULT_SIZES);
 	vector_column_init(&batch.vector, relation, batch.column.vector);
-	read_marks(row, &batch.marks);
-	page = change_rows(&batch, page, refresh->end);
+	page = change_rows(&batch, row, page, refresh->end);
 	/* a batch with a row that has still to be learnt is not noted: all of it is learnt again */
 	if (batch.count > 0 && !batch.has_new)
 		(void) accumArrayResult(refresh->rewritten,

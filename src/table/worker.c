@@ -4,9 +4,9 @@
  *		hashed; when they are enough, the commit starts a background worker, which refreshes
  *		the column as the table's owner, and exits.
  *
- * One worker runs in a database at a time.  If one runs already, or none can be started, nothing
- * is lost: a worker goes on until few rows are new, the next commit of the connection asks again,
- * and the owner can call sketcher_refresh.
+ * For each owner one worker runs in a database at a time, so that nobody can keep the tables of others
+ * from being refreshed.  If one runs already, or none can be started, nothing is lost: the next commit
+ * of the connection asks again, and the owner can call sketcher_refresh.
  */
 #include "postgres.h"
 
@@ -26,24 +26,32 @@
 /* rows that a refresh changes in one transaction */
 #define WORKER_BATCH 1000
 
+/* model tables for which a connection counts rows; with more of them, it begins anew now and then */
+#define COUNTERS 16
+
 /* What a worker is told. */
 typedef struct WorkerArguments
 {
 	Oid database;
-	Oid owner;
+	Oid owner; /* whose oid it locks, to be the only one */
 	Oid model;
-	Oid lock; /* what it locks to be the only one: the trigger function's oid */
 } WorkerArguments;
 
 StaticAssertDecl(sizeof(WorkerArguments) <= BGW_EXTRALEN, "arguments fit");
 
-/* the rows that this connection has hashed for the model table that it hashed for last */
-static WorkerArguments worker;
-static int64		   rows_hashed;
-static int64		   rows_wanted;
+/* The rows that this connection has hashed for a model table since it last asked for a worker. */
+typedef struct Counter
+{
+	Oid			model;
+	int64		hashed;
+	int64		threshold; /* rows after which a refresh is due; 0 if it is not known yet */
+	TimestampTz read_at;   /* when that was looked up */
+} Counter;
 
-static bool wanted = false;
-static bool in_worker = false;
+static Counter		   counters[COUNTERS];
+static Counter		  *due = NULL; /* for which this commit starts a worker */
+static WorkerArguments worker;
+static bool			   in_worker = false;
 
 extern PGDLLEXPORT void unifdiag_worker_main(Datum argument);
 
@@ -58,67 +66,105 @@ threshold_of(const ModelRow *row)
 	return Max(bits, rows / 10);
 }
 
-/* The same, remembered for a while: reading it takes longer than making a code. */
-int64
-worker_threshold(const ModelRow *row)
+/* The counter of a model table; a new one takes the place of another. */
+static Counter *
+counter_of(Oid model)
 {
-	static Oid		   model = InvalidOid;
-	static int64	   threshold;
-	static TimestampTz read_at;
-	const TimestampTz  now = GetCurrentStatementStartTimestamp();
+	static int next = 0;
 
-	if (model != row->model || TimestampDifferenceExceeds(read_at, now, ASK_MILLISECONDS))
+	for (int i = 0; i < COUNTERS; i++)
 	{
-		threshold = threshold_of(row);
-		model = row->model;
-		read_at = now;
+		if (counters[i].model == model)
+			return &counters[i];
 	}
-	return threshold;
+	next = (next + 1) % COUNTERS;
+	counters[next] = (Counter) {.model = model};
+	return &counters[next];
 }
 
-/* Counts a row that was hashed; after so many it is time for a refresh. */
+/* Looks up when a refresh will be due, if that was long ago: reading it takes longer than making a code. */
 void
-worker_count_row(const CodeColumn *column, int64 threshold)
+worker_expect_rows(const ModelRow *row)
 {
-	uint64 random;
+	Counter			 *counter = counter_of(row->model);
+	const TimestampTz now = GetCurrentStatementStartTimestamp();
+	const bool		  is_first = counter->threshold == 0;
+	uint64			  random;
 
-	if (worker.model != column->model)
-	{
-		/* a random start: many short connections then ask as often as one long one */
-		if (!pg_strong_random(&random, sizeof(random)))
-			random = 0;
-		worker.model = column->model;
-		worker.lock = column->function;
-		rows_hashed = (int64) (random % (uint64) threshold);
-	}
-	rows_wanted = threshold;
-	rows_hashed++;
+	if (!is_first && !TimestampDifferenceExceeds(counter->read_at, now, ASK_MILLISECONDS))
+		return;
+	counter->threshold = threshold_of(row);
+	counter->read_at = now;
+	/* a random start: many short connections then ask as often as one long one */
+	if (is_first && pg_strong_random(&random, sizeof(random)))
+		counter->hashed = (int64) (random % (uint64) counter->threshold);
 }
 
-/*
- * Finds out whether to start a worker: not if one is running.  This is before the commit, when
- * errors do no harm yet.
- */
+/* Counts a row that was hashed. */
+void
+worker_count_row(Oid model)
+{
+	counter_of(model)->hashed++;
+}
+
+/* Wants a refresh as soon as the transaction commits. */
+void
+worker_ask(Oid model)
+{
+	Counter *counter = counter_of(model);
+
+	counter->hashed = counter->threshold = 1;
+}
+
 static bool
-is_wanted(void)
+is_due(const Counter *counter)
+{
+	return OidIsValid(counter->model) && counter->threshold > 0 &&
+		   counter->hashed >= counter->threshold;
+}
+
+/* Makes ready what a worker is told; false if the owner has a worker already, or the table is gone or locked. */
+static bool
+prepare_worker(Counter *counter)
+{
+	const Oid model = counter->model;
+
+	/* by locking we hear of all tables that were dropped */
+	if (!ConditionalLockRelationOid(model, AccessShareLock))
+		return false;
+	if (get_rel_name(model) == NULL)
+	{
+		counter->model = InvalidOid;
+		return false;
+	}
+	worker.database = MyDatabaseId;
+	worker.owner = table_owner(model);
+	worker.model = model;
+	if (!ConditionalLockRelationOid(worker.owner, ShareUpdateExclusiveLock))
+		return false;
+	UnlockRelationOid(worker.owner, ShareUpdateExclusiveLock);
+	return true;
+}
+
+/* For which model table to start a worker.  This is before the commit, when errors do no harm yet. */
+static Counter *
+find_due(void)
 {
 	static TimestampTz last = 0;
-	const TimestampTz  now = GetCurrentTimestamp();
+	int				   i = 0;
 
-	if (in_worker || !OidIsValid(worker.model) || rows_hashed < rows_wanted ||
-		!TimestampDifferenceExceeds(last, now, ASK_MILLISECONDS))
-		return false;
-	last = now;
-	if (!ConditionalLockRelationOid(worker.lock, ShareUpdateExclusiveLock))
-		return false;
-	UnlockRelationOid(worker.lock, ShareUpdateExclusiveLock);
-	/* by locking we have heard of all tables that were dropped */
-	if (get_rel_name(worker.model) == NULL)
-		return false;
-	worker.database = MyDatabaseId;
-	worker.owner = table_owner(worker.model);
-	rows_hashed = 0;
-	return true;
+	while (i < COUNTERS && !is_due(&counters[i]))
+		i++;
+	if (in_worker || i == COUNTERS ||
+		!TimestampDifferenceExceeds(last, GetCurrentTimestamp(), ASK_MILLISECONDS))
+		return NULL;
+	last = GetCurrentTimestamp();
+	for (; i < COUNTERS; i++)
+	{
+		if (is_due(&counters[i]) && prepare_worker(&counters[i]))
+			return &counters[i];
+	}
+	return NULL;
 }
 
 /* Starts a worker.  The transaction has been committed, so nothing in here may fail. */
@@ -135,15 +181,16 @@ launch(void)
 	strlcpy(process.bgw_name, "unifdiag refresh", sizeof(process.bgw_name));
 	strlcpy(process.bgw_type, "unifdiag refresh", sizeof(process.bgw_type));
 	memcpy(process.bgw_extra, &worker, sizeof(worker));
-	(void) RegisterDynamicBackgroundWorker(&process, NULL);
+	if (RegisterDynamicBackgroundWorker(&process, NULL))
+		due->hashed = 0;
 }
 
 static void
 at_transaction(XactEvent event, void *argument pg_attribute_unused())
 {
-	if (event == XACT_EVENT_COMMIT && wanted)
+	if (event == XACT_EVENT_COMMIT && due != NULL)
 		launch();
-	wanted = event == XACT_EVENT_PRE_COMMIT && is_wanted();
+	due = event == XACT_EVENT_PRE_COMMIT ? find_due() : NULL;
 }
 
 void
@@ -217,11 +264,11 @@ unifdiag_worker_main(Datum argument pg_attribute_unused())
 	connect_as(worker.database, worker.owner);
 	set_settings();
 	StartTransactionCommand();
-	lock.relId = worker.lock;
+	lock.relId = worker.owner;
 	lock.dbId = MyDatabaseId;
-	if (ConditionalLockRelationOid(lock.relId, ShareUpdateExclusiveLock))
+	/* two connections may have asked for a worker at the same time */
+	if (lock_for_session(&lock))
 	{
-		LockRelationIdForSession(&lock, ShareUpdateExclusiveLock);
 		SPI_connect_ext(SPI_OPT_NONATOMIC);
 		while (refresh_once(model))
 			;

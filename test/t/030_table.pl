@@ -14,7 +14,7 @@ use Time::HiRes qw(sleep time);
 
 my $node = PostgreSQL::Test::Cluster->new('table');
 $node->init(allows_streaming => 1);
-$node->append_conf('postgresql.conf', "fsync = off\nmax_prepared_transactions = 5\nautovacuum = off\nmax_connections = 60\nsynchronous_commit = local");
+$node->append_conf('postgresql.conf', "fsync = off\nmax_prepared_transactions = 5\nautovacuum = off\nmax_connections = 60\nsynchronous_commit = local\n# one is that of logical replication\nmax_worker_processes = 3");
 $node->start;
 
 $node->safe_psql('postgres', q{
@@ -328,6 +328,103 @@ $other->query(q{DO $$
 		END LOOP;
 	END $$});
 cmp_ok($other->query(q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'unifdiag hash plan'}), '<=', 8, 'a connection keeps few models');
+
+# subtransactions that begin after the end of a snapshot
+value('CREATE TABLE busy (i int); CREATE TABLE calm (v real[]); INSERT INTO calm SELECT vec(i) FROM generate_series(1, 100) i');
+value(q{SELECT sketcher_attach('calm', 'v', 'code', 16, auto_refresh => NULL)});
+$writer->query('BEGIN; INSERT INTO busy VALUES (1)');
+value('INSERT INTO busy VALUES (2)');
+$writer->query('SAVEPOINT s; INSERT INTO busy VALUES (3)');
+($code, $out, $err) = $node->psql('postgres', q{CALL sketcher_refresh('calm', 'code')});
+is($code, 0, 'a subtransaction later than the snapshot') or diag($err);
+$writer->query('ROLLBACK');
+
+# what comes later in the transaction that attached a column is learnt, too
+value('CREATE TABLE longer (v real[])');
+$writer->query('BEGIN; INSERT INTO longer SELECT vec(i) FROM generate_series(1, 100) i');
+value('INSERT INTO busy VALUES (4)');
+$writer->query(q{SELECT sketcher_attach('longer', 'v', 'code', 16, auto_refresh => NULL); INSERT INTO longer SELECT vec(i) FROM generate_series(1001, 1200) i; COMMIT});
+value(q{CALL sketcher_refresh('longer', 'code')}) for 1 .. 2;
+is(value('SELECT (sketcher_info(learning)).rows FROM longer_code_model'), 300, 'rows that came after an attach, in its transaction');
+value('DROP TABLE longer');
+
+# a refresh leaves alone what somebody sets meanwhile
+$writer->query('BEGIN; UPDATE calm_code_model SET auto_refresh = 0.25');
+value('INSERT INTO calm SELECT vec(i) FROM generate_series(1001, 1100) i');
+$other->send(q{CALL sketcher_refresh('calm', 'code')});
+sleep 0.1 until value(q{SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'});
+$writer->query('COMMIT');
+$other->finish;
+is(value('SELECT auto_refresh FROM calm_code_model'), 0.25, 'a setting that was changed while a refresh ran');
+
+# a row that a trigger keeps as it is, and one on the same page that somebody holds
+value(q{
+	CREATE TABLE kept (id int, v real[]);
+	INSERT INTO kept SELECT i, vec(i) FROM generate_series(1, 20) i;
+	SELECT sketcher_attach('kept', 'v', 'code', 4, backfill => false, auto_refresh => NULL);
+	CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF old.id = 1 THEN RETURN NULL; END IF; RETURN new; END $$;
+	CREATE TRIGGER keep BEFORE UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION keep()});
+$writer->query('BEGIN; SELECT id FROM kept WHERE id = 20 FOR UPDATE');
+my $transactions = value('SELECT pg_current_xact_id()');
+($code, $out, $err) = $node->psql('postgres', q{SET lock_timeout = '1s'; CALL sketcher_refresh('kept', 'code')});
+like($err, qr/canceling statement due to lock timeout/, 'a refresh waits for a row as long as it may');
+cmp_ok(value('SELECT pg_current_xact_id()') - $transactions, '<', 20, 'and only waits');
+$writer->query('ROLLBACK');
+($code, $out, $err) = $node->psql('postgres', q{CALL sketcher_refresh('kept', 'code')});
+like($err, qr/WARNING:  1 rows of table "kept" did not get the code/, 'then it ends');
+is(value('SELECT count(code) FROM kept'), 19, 'with the others changed');
+value('DROP TABLE kept, calm, busy');
+
+# two columns of codes, and an owner whose refresh takes for ever: all others get their models in the background
+sub attach_asleep
+{
+	my ($owner) = @_;
+	value(qq{
+		CREATE ROLE $owner;
+		CREATE SCHEMA $owner AUTHORIZATION $owner;
+		SET ROLE $owner;
+		CREATE TABLE $owner.asleep (v real[]);
+		SELECT sketcher_attach('$owner.asleep', 'v', 'code', 4, backfill => false, auto_refresh => 0);
+		CREATE FUNCTION $owner.snooze() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM pg_sleep(1000); RETURN new; END \$\$;
+		CREATE TRIGGER snooze BEFORE UPDATE ON $owner.asleep FOR EACH ROW EXECUTE FUNCTION $owner.snooze()});
+	# a connection asks at most once a second
+	my ($end, $sleeps) = (time + 60, 'f');
+	while (time < $end && $sleeps eq 'f')
+	{
+		$other->query("INSERT INTO $owner.asleep SELECT vec(i) FROM generate_series(1, 10) i");
+		sleep 1.1;
+		$sleeps = value(qq{SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE 'sketcher_refresh of $owner.asleep%' AND wait_event = 'PgSleep'});
+	}
+	is($sleeps, 't', "a refresh of $owner sleeps");
+	return;
+}
+attach_asleep('idle1');
+value(q{
+	CREATE TABLE twice (v real[]);
+	SELECT sketcher_attach('twice', 'v', 'code1', 8), sketcher_attach('twice', 'v', 'code2', 12)});
+my $end = time + 60;
+while (time < $end && value('SELECT count(*) = 0 OR bool_or(code1 IS NULL OR code2 IS NULL) FROM twice') eq 't')
+{
+	$other->query('INSERT INTO twice SELECT vec(i) FROM generate_series(1, 20) i');
+	sleep 1.1;
+}
+is(value('SELECT count(*) - count(code1), count(*) - count(code2) FROM twice'), '0|0', 'both columns get their codes by themselves, whatever others do');
+value('DROP TABLE twice');
+
+# with all workers taken, the next commit after one is free asks again
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'unifdiag refresh'}), 'one is left');
+attach_asleep('idle2');
+value('CREATE TABLE waiting (v real[])');
+value(q{SELECT sketcher_attach('waiting', 'v', 'code', 8)});
+sleep 1.1;
+$other->query('INSERT INTO waiting SELECT vec(i) FROM generate_series(1, 100) i') for 1 .. 2;
+value(q{SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'unifdiag refresh'});
+is(value('SELECT count(code) FROM waiting'), 0, 'no codes without a worker');
+sleep 1.1;
+$other->query('INSERT INTO waiting VALUES (vec(1))');
+ok($node->poll_query_until('postgres', 'SELECT count(*) = count(code) FROM waiting'), 'the next commit asks again');
+value('DROP TABLE waiting');
+value("DROP SCHEMA $_ CASCADE; DROP ROLE $_") foreach 'idle1', 'idle2';
 
 # a table that is gone does not get in the way of a commit that would ask for its refresh
 value('CREATE TABLE leaving (id int, v real[])');
