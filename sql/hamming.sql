@@ -242,5 +242,14 @@ DELETE FROM shrinking;
 VACUUM shrinking;
 SELECT pages('shrinking_code'), codes, nulls FROM hamming_info('shrinking_code');
 
+-- a partial index is taken where it has few rows, and not where it has most
+CREATE TABLE kinds AS SELECT i AS id, i % 100 AS kind, code(i) AS code, ARRAY[i, i % 7, i % 11, 1]::real[] AS v, repeat('x', 400) AS rest FROM generate_series(1, 20000) i;
+CREATE INDEX kinds_code ON kinds USING hamming (code) WHERE kind = 7;
+CREATE INDEX kinds_v ON kinds USING sketch (v) WHERE kind = 7;
+VACUUM ANALYZE kinds;
+EXPLAIN (COSTS off) SELECT id FROM kinds WHERE kind = 7 ORDER BY code <~> code(1) LIMIT 150;
+EXPLAIN (COSTS off) SELECT id FROM kinds WHERE kind = 7 ORDER BY v <-> ARRAY[1, 1, 1, 1]::real[] LIMIT 20;
+DROP TABLE kinds;
+
 DROP TABLE items, mixed, hot, parts, gone, unlogged, shrinking;
 DROP FUNCTION code, pages, file_pages;

@@ -122,6 +122,15 @@ SET client_min_messages = warning;
 DEALLOCATE nearest;
 DROP TABLE codes;
 
+-- an empty one is no code, also where none has told the length yet
+CREATE TABLE codes (id int, code bit varying) WITH (autovacuum_enabled = off);
+CREATE INDEX codes_code ON codes USING hamming (code);
+INSERT INTO codes VALUES (1, '');
+INSERT INTO codes VALUES (2, '101');
+INSERT INTO codes VALUES (3, '');
+SELECT hamming_check('codes_code'), codes, bits FROM hamming_info('codes_code');
+DROP TABLE codes;
+
 -- of bit varying, whose codes have one length
 CREATE TABLE codes (id int, code bit varying(80)) WITH (autovacuum_enabled = off);
 CREATE INDEX codes_code ON codes USING hamming (code bit_hamming_ops);

@@ -258,6 +258,27 @@ RESET ROLE;
 DROP OPERATOR sketch_hostile.* (real, integer);
 DROP FUNCTION sketch_hostile.times;
 DROP SCHEMA sketch_hostile;
+-- rows of another kind than those that were learnt: they are found, if not as fast
+CREATE TABLE kinds (v real[]);
+INSERT INTO kinds SELECT ARRAY(SELECT (CASE WHEN k <= 32 THEN 2 ELSE .4 END * hashint4(i * 1000 + k) / 2147483648.0)::real FROM generate_series(1, 256) k)
+FROM generate_series(1, 3000) i;
+CREATE INDEX kinds_v ON kinds USING sketch (v) WITH (bits = 32);
+SELECT sketch_recall('kinds_v') >= 0.98 AS as_asked, unsketched FROM sketch_info('kinds_v');
+INSERT INTO kinds
+SELECT ARRAY(SELECT (CASE WHEN k > 128 THEN hashint4(c * 1000 + k) / 2147483648.0 ELSE 0 END + .05 * hashint4(c * 99991 + j * 1000 + k) / 2147483648.0)::real
+	FROM generate_series(1, 256) k)
+FROM generate_series(1, 50) c, generate_series(1, 20) j;
+SELECT sketch_recall('kinds_v') >= 0.98 AS as_asked, unsketched, explained_now < 0.1 AS another_kind FROM sketch_info('kinds_v');
+REINDEX INDEX kinds_v;
+SELECT sketch_recall('kinds_v') >= 0.98 AS as_asked, unsketched FROM sketch_info('kinds_v');
+DROP TABLE kinds;
+
+-- rows next to the mean
+CREATE TABLE narrow AS SELECT ARRAY[hashint4(i) / 2147483648.0]::real[] AS v FROM generate_series(1, 5000) i;
+CREATE INDEX narrow_v ON narrow USING sketch (v);
+SELECT sketch_check('narrow_v');
+DROP TABLE narrow;
+
 DROP TABLE owned;
 DROP FUNCTION longer;
 DROP ROLE sketch_reader;

@@ -8,6 +8,7 @@
 #include "catalog/index.h"
 #include "catalog/pg_type.h"
 #include "commands/progress.h"
+#include "miscadmin.h"
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
 
@@ -62,6 +63,51 @@ check_code(Relation index, BitHashView code, int nbits, bool is_built)
 							  type));
 }
 
+/* The same without an error. */
+static bool
+may_index(BitHashView code, int nbits)
+{
+	return code.nbits >= 1 && code.nbits <= BITHASH_MAX_BITS && (nbits == 0 || code.nbits == nbits);
+}
+
+/* A row of the table's first pages: its code tells how long all codes are. */
+static void
+look_at_row(Relation index, ItemPointer tid pg_attribute_unused(), Datum *values, bool *isnull,
+			bool alive, void *arg)
+{
+	BuildState *state = arg;
+	FlatLayout *layout = &state->pages.layouts[BUILD_CODES];
+
+	if (alive && !isnull[0] && layout->capacity == 0)
+	{
+		MemoryContext	  caller = MemoryContextSwitchTo(state->context);
+		const BitHashView code = code_view(hamming_code_type(index), values[0]);
+
+		check_code(index, code, 0, false);
+		*layout = flat_layout(FLAT_CODES, code.nbits);
+		MemoryContextSwitchTo(caller);
+	}
+}
+
+/*
+ * If the column's type does not say how long codes are, the first row says it that has one and was not
+ * deleted.  That has to be known before: deleted rows may come first, and when an index is built anew
+ * nothing keeps older snapshots, which still see those rows, from using it.
+ */
+static void
+find_length(BuildState *state, Relation heap, Relation index)
+{
+	const BlockNumber blocks = RelationGetNumberOfBlocks(heap);
+
+	for (BlockNumber block = 0; block < blocks && state->pages.layouts[BUILD_CODES].capacity == 0;
+		 block++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		table_index_build_range_scan(heap, index, state->info, false, false, false, block, 1,
+									 look_at_row, state, NULL);
+	}
+}
+
 static void
 add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
 {
@@ -74,11 +120,10 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	if (!isnull[0])
 		code = code_view(hamming_code_type(index), values[0]);
 	/*
-	 * A deleted row that an older snapshot may still see, of another length than the others
-	 * or the first of any: it is no reason to fail, but such snapshots must do without this
-	 * index.
+	 * A deleted row that an older snapshot may still see, of another length than the others: it is no
+	 * reason to fail, but such snapshots must do without this index.
 	 */
-	if (!alive && !isnull[0] && code.nbits != layout->nbits)
+	if (!alive && !isnull[0] && !may_index(code, layout->nbits))
 	{
 		state->info->ii_BrokenHotChain = true;
 		MemoryContextSwitchTo(caller);
@@ -116,6 +161,7 @@ hamming_build(Relation heap, Relation index, IndexInfo *info)
 
 	MemoryContextSwitchTo(caller);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HAMMING_PHASE_SCAN);
+	find_length(state, heap, index);
 	result->heap_tuples =
 		table_index_build_scan(heap, index, info, true, true, add_row, state, NULL);
 	result->index_tuples = (double) state->rows;
@@ -159,7 +205,11 @@ hamming_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 
 	/* first, because fetching a value that is stored out of line reads catalogs */
 	if (!isnull[0])
+	{
 		code = code_view(hamming_code_type(index), values[0]);
+		/* also of an index that has no length yet, which an empty one would seem to fit */
+		check_code(index, code, 0, true);
+	}
 	entry.bits = code.bits;
 	do
 	{

@@ -28,16 +28,18 @@
 /* a row that is kept and sorted: about as much as a comparison for each doubling */
 #define OPERATORS_PER_ROW 2.0
 
-/* The share of rows that conditions leave, as the planner sees the conditions themselves. */
+/* The share of the table's rows that the conditions leave, and the index's own if it is partial. */
 static Selectivity
 condition_selectivity(PlannerInfo *root, IndexPath *path)
 {
 	List	 *conditions = NIL;
 	ListCell *cell;
 
+	/* as the planner sees the conditions themselves */
 	foreach (cell, path->indexclauses)
 		conditions = lappend(conditions, lfirst_node(IndexClause, cell)->rinfo);
-	return clauselist_selectivity(root, conditions, path->indexinfo->rel->relid, JOIN_INNER, NULL);
+	return clauselist_selectivity(root, add_predicate_to_index_quals(path->indexinfo, conditions),
+								  path->indexinfo->rel->relid, JOIN_INNER, NULL);
 }
 
 /*
@@ -89,7 +91,7 @@ hamming_cost_estimate(PlannerInfo *root, IndexPath *path, double loops pg_attrib
 	double		 rows;
 
 	*selectivity = condition_selectivity(root, path);
-	rows = clamp_row_est(*selectivity * path->indexinfo->tuples);
+	rows = clamp_row_est(Min(*selectivity * path->indexinfo->rel->tuples, path->indexinfo->tuples));
 	*startup = pass;
 	*total = pass * hamming_search_passes(rows, returned_bytes(path, live)) +
 			 rows * OPERATORS_PER_ROW * log2(rows + 1.0) * cpu_operator_cost;

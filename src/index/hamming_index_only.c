@@ -15,6 +15,7 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "executor/tuptable.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "../code/distance.h"
@@ -150,6 +151,7 @@ read_ties(HammingIndexOnly *only, IndexScanDesc scan, HammingSearch *search)
 	only->has_behind = false;
 	while (next_visible(only, scan, search, &only->behind))
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (only->nties > 0 && KEY_DISTANCE(only->behind) != KEY_DISTANCE(only->ties[0].key))
 		{
 			only->has_behind = true;

@@ -187,7 +187,8 @@ read_row(SketchBuild *build, Relation index, Datum value, bool alive, Vector *ve
 	 * A deleted row that an older snapshot may still see, with a vector unlike the others': it is no
 	 * reason to fail, but such snapshots must do without this index.
 	 */
-	if (!alive && (!sketch_try_read_vector(&build->reader, value, vector) || vector->dims != dims))
+	if (!alive && (!sketch_try_read_vector(&build->reader, value, vector) ||
+				   (dims != 0 && vector->dims != dims)))
 	{
 		build->info->ii_BrokenHotChain = true;
 		return false;

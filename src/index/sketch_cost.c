@@ -71,9 +71,9 @@ rows_before_first(double rows, bool has_model)
 }
 
 void
-sketch_cost_estimate(PlannerInfo *root pg_attribute_unused(), IndexPath *path,
-					 double loops pg_attribute_unused(), Cost *startup, Cost *total,
-					 Selectivity *selectivity, double *correlation, double *pages)
+sketch_cost_estimate(PlannerInfo *root, IndexPath *path, double loops pg_attribute_unused(),
+					 Cost *startup, Cost *total, Selectivity *selectivity, double *correlation,
+					 double *pages)
 {
 	const double	 rows = path->indexinfo->tuples;
 	const IndexState state = read_state(path->indexinfo);
@@ -84,7 +84,9 @@ sketch_cost_estimate(PlannerInfo *root pg_attribute_unused(), IndexPath *path,
 	if (path->indexorderbys != NIL)
 		*startup += rows_before_first(rows, state.has_model) * fetch;
 	*total = Max(*startup, pass * passes_needed(SKETCH_FIRST_KEEP, rows, 0) + rows * fetch);
-	*selectivity = 1.0;
+	/* the share of the table's rows that the index has, if it is partial */
+	*selectivity = clauselist_selectivity(root, add_predicate_to_index_quals(path->indexinfo, NIL),
+										  path->indexinfo->rel->relid, JOIN_INNER, NULL);
 	*correlation = 0.0;
 	*pages = state.pages;
 }

@@ -29,6 +29,12 @@
 /* the least that the part outside counts, if the sample has nothing there */
 #define MIN_LAMBDA 1e-6
 
+/* a share outside the subspace that is next to nothing */
+#define LEAST_OUTSIDE 1e-3
+
+/* odds of being outside, relative to those of the sample's farthest row: pictures had up to 9.6 times these */
+#define STRANGE_ODDS 10.0
+
 /* n, f and e of rows that are about 1 long are not beyond these powers of two */
 #define MAX_EXPONENT 120
 
@@ -92,7 +98,8 @@ sketch_parameters_valid(const SketchParameters *parameters)
 		parameters->metric > SKETCH_IP || abs(parameters->exponent) > MODEL_MAX_EXPONENT ||
 		abs(parameters->n_exponent) > MAX_EXPONENT || abs(parameters->f_exponent) > MAX_EXPONENT ||
 		abs(parameters->e_exponent) > MAX_EXPONENT || !isfinite(parameters->n_low) ||
-		!(parameters->outside >= 0.0F && parameters->outside <= 1.0F))
+		!(parameters->outside >= 0.0F && parameters->outside <= 1.0F) ||
+		!(parameters->most_outside >= 0.0F && parameters->most_outside <= 1.0F))
 		return false;
 	for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++)
 	{
@@ -207,6 +214,15 @@ fit_exponent(SketchModel *model, const float *rows, Sample *sample, const double
 		model->parameters.exponent = MODEL_MIN_EXPONENT;
 }
 
+/* The share of a row's squared length outside the subspace up to which it is like the sample's rows. */
+static double
+most_outside(double largest)
+{
+	const double outside = STRANGE_ODDS * largest;
+
+	return fmax(outside / (outside + 1.0 - largest), LEAST_OUTSIDE);
+}
+
 /* Projects the sample's rows, and finds the typical ratio of errors outside and inside. */
 static void
 fit_lambda(SketchModel *model, const float *rows, Sample *sample)
@@ -242,6 +258,8 @@ fit_lambda(SketchModel *model, const float *rows, Sample *sample)
 	sort_numbers(sample->numbers, known);
 	model->parameters.lambda =
 		(float) fmax(known > 0 ? quantile(sample->numbers, known, 0.5) : 0.0, MIN_LAMBDA);
+	model->parameters.most_outside =
+		(float) most_outside(known > 0 ? sample->numbers[known - 1] * (dims - projections) : 0.0);
 	for (int t = 0; t < sample->count; t++)
 	{
 		const double outside = model->parameters.lambda * sample->parts[t].outside;

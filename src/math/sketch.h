@@ -95,10 +95,11 @@ typedef struct SketchParameters
 	int32_t		n_exponent; /* the largest n, f and e are below 2^(exponent + 1) */
 	int32_t		f_exponent;
 	int32_t		e_exponent;
-	float		n_low;	 /* what n is counted from */
-	float		longest; /* squared distance from the mean that next to no row exceeds */
-	float		lambda;	 /* part of the error outside the subspace relative to that inside */
-	float		outside; /* share of the part outside in a typical row's squared error */
+	float		n_low;		  /* what n is counted from */
+	float		longest;	  /* squared distance from the mean that next to no row exceeds */
+	float		lambda;		  /* part of the error outside the subspace relative to that inside */
+	float		outside;	  /* share of the part outside in a typical row's squared error */
+	float		most_outside; /* share of a row's squared length outside; with more it is unknown */
 
 	/*
 	 * Standard errors to allow for, for each of sketch_recalls; if the nearest rows may be

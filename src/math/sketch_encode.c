@@ -27,6 +27,9 @@
 /* how far the numbers of the second look may be from what is computed now, as a share of lengths */
 #define FINE_TOLERANCE 1e-4
 
+/* squared length outside the subspace that does not matter, as that of a row next to the mean */
+#define LITTLE_OUTSIDE 1e-6
+
 /* one of so many projections may have another sign than is computed now: rounding, on another CPU */
 #define DIFFERENT_SIGNS 32
 
@@ -123,14 +126,15 @@ pack_float(double number, int exponent, int bits, int exponent_bits, double exce
 
 /*
  * n of a row beside its f, as both are packed.  A larger n may be cut, and the bound still is one.
- * n makes good what rounding f does to a query that is the row itself: n + n - 2 n f'/f = 0.
+ * n makes good what rounding f does to a query that is the row itself: n + n - 2 n f'/f = 0.  Not for
+ * the least f, to which also what is much smaller is rounded.
  */
 static uint32_t
 pack_n(const SketchParameters *parameters, const SketchParts *parts, uint32_t f)
 {
 	double n = parts->n;
 
-	if (parameters->metric != SKETCH_IP && f > 0)
+	if (parameters->metric != SKETCH_IP && f > 1)
 		n *= 2.0 * ldexp(number_f(f << SKETCH_E_BITS), parameters->f_exponent) / parts->coarse.f -
 			 1.0;
 	n = pack_float(n - parameters->n_low, parameters->n_exponent, SKETCH_N_BITS, SKETCH_N_EXPONENT,
@@ -156,6 +160,16 @@ sketch_number(const SketchParameters *parameters, const SketchParts *parts)
 	/* no known row has the number 0 */
 	return pack_n(parameters, parts, (uint32_t) f) << (SKETCH_F_BITS + SKETCH_E_BITS) |
 		   (uint32_t) fmax(f, 1.0) << SKETCH_E_BITS | (uint32_t) e;
+}
+
+/*
+ * Is so much of the row outside the subspace that it is unlike those the model was fitted to?  Then its
+ * neighbours agree with it where the sketch does not see it, and estimates would be too large.
+ */
+static bool
+is_strange(const SketchParameters *parameters, const SketchParts *parts)
+{
+	return parts->outside > parameters->most_outside * parts->length + LITTLE_OUTSIDE;
 }
 
 /* The code: words for each bit of the rounded projections, the highest first, and the fine numbers. */
@@ -245,6 +259,8 @@ sketch_encode(SketchEncoder *encoder, const float *rows, int count, uint64_t *wo
 		if (model->parameters.metric == SKETCH_COSINE &&
 			is_zero(rows + (size_t) t * (size_t) dims, dims))
 			numbers[t] = SKETCH_FAR;
+		else if (is_strange(&model->parameters, &parts))
+			numbers[t] = SKETCH_UNKNOWN;
 		else
 			numbers[t] = sketch_number(&model->parameters, &parts);
 	}
