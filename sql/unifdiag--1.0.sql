@@ -305,10 +305,10 @@ CREATE FUNCTION real_negative_inner_product(real[], real[]) RETURNS double preci
 COMMENT ON FUNCTION real_negative_inner_product(real[], real[]) IS 'negative inner product';
 CREATE FUNCTION no_distance(real[], anynonarray) RETURNS double precision
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION no_distance(real[], anynonarray) IS 'an error: there is no such distance';
+COMMENT ON FUNCTION no_distance(real[], anynonarray) IS 'always an error: cast both sides to one type';
 CREATE FUNCTION no_distance(anynonarray, real[]) RETURNS double precision
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION no_distance(anynonarray, real[]) IS 'an error: there is no such distance';
+COMMENT ON FUNCTION no_distance(anynonarray, real[]) IS 'always an error: cast both sides to one type';
 
 CREATE OPERATOR <-> (
 	LEFTARG = real[], RIGHTARG = real[], FUNCTION = real_l2_distance, COMMUTATOR = <->
@@ -316,8 +316,8 @@ CREATE OPERATOR <-> (
 CREATE OPERATOR <-> (LEFTARG = real[], RIGHTARG = anynonarray, FUNCTION = no_distance, COMMUTATOR = <->);
 CREATE OPERATOR <-> (LEFTARG = anynonarray, RIGHTARG = real[], FUNCTION = no_distance, COMMUTATOR = <->);
 COMMENT ON OPERATOR <-> (real[], real[]) IS 'Euclidean distance';
-COMMENT ON OPERATOR <-> (real[], anynonarray) IS 'an error: there is no such distance';
-COMMENT ON OPERATOR <-> (anynonarray, real[]) IS 'an error: there is no such distance';
+COMMENT ON OPERATOR <-> (real[], anynonarray) IS 'always an error: cast both sides to one type';
+COMMENT ON OPERATOR <-> (anynonarray, real[]) IS 'always an error: cast both sides to one type';
 
 CREATE OPERATOR <=> (
 	LEFTARG = real[], RIGHTARG = real[], FUNCTION = real_cosine_distance, COMMUTATOR = <=>
@@ -325,8 +325,8 @@ CREATE OPERATOR <=> (
 CREATE OPERATOR <=> (LEFTARG = real[], RIGHTARG = anynonarray, FUNCTION = no_distance, COMMUTATOR = <=>);
 CREATE OPERATOR <=> (LEFTARG = anynonarray, RIGHTARG = real[], FUNCTION = no_distance, COMMUTATOR = <=>);
 COMMENT ON OPERATOR <=> (real[], real[]) IS 'cosine distance';
-COMMENT ON OPERATOR <=> (real[], anynonarray) IS 'an error: there is no such distance';
-COMMENT ON OPERATOR <=> (anynonarray, real[]) IS 'an error: there is no such distance';
+COMMENT ON OPERATOR <=> (real[], anynonarray) IS 'always an error: cast both sides to one type';
+COMMENT ON OPERATOR <=> (anynonarray, real[]) IS 'always an error: cast both sides to one type';
 
 CREATE OPERATOR <#> (
 	LEFTARG = real[], RIGHTARG = real[], FUNCTION = real_negative_inner_product, COMMUTATOR = <#>
@@ -334,8 +334,8 @@ CREATE OPERATOR <#> (
 CREATE OPERATOR <#> (LEFTARG = real[], RIGHTARG = anynonarray, FUNCTION = no_distance, COMMUTATOR = <#>);
 CREATE OPERATOR <#> (LEFTARG = anynonarray, RIGHTARG = real[], FUNCTION = no_distance, COMMUTATOR = <#>);
 COMMENT ON OPERATOR <#> (real[], real[]) IS 'negative inner product';
-COMMENT ON OPERATOR <#> (real[], anynonarray) IS 'an error: there is no such distance';
-COMMENT ON OPERATOR <#> (anynonarray, real[]) IS 'an error: there is no such distance';
+COMMENT ON OPERATOR <#> (real[], anynonarray) IS 'always an error: cast both sides to one type';
+COMMENT ON OPERATOR <#> (anynonarray, real[]) IS 'always an error: cast both sides to one type';
 
 --
 -- hamming: an index that finds the nearest codes
@@ -470,7 +470,7 @@ CREATE OPERATOR CLASS real_ip_ops
 CREATE OPERATOR CLASS double_precision_ops
 	DEFAULT FOR TYPE double precision[] USING sketch AS
 		STORAGE double precision[];
-COMMENT ON OPERATOR CLASS double_precision_ops USING sketch IS 'an error: an index takes the column as real[]';
+COMMENT ON OPERATOR CLASS double_precision_ops USING sketch IS 'not supported: make the index on the expression (v::real[])';
 COMMENT ON OPERATOR CLASS real_l2_ops USING sketch IS 'nearest by Euclidean distance';
 COMMENT ON OPERATOR CLASS real_cosine_ops USING sketch IS 'nearest by cosine distance';
 COMMENT ON OPERATOR CLASS real_ip_ops USING sketch IS 'nearest by negative inner product';
@@ -692,7 +692,7 @@ COMMENT ON FUNCTION sketcher_attach(regclass, name, name, integer, text, text, b
 CREATE FUNCTION sketcher_detach(target regclass, code_column name) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION sketcher_detach(regclass, name)
-	IS 'no longer keep these codes: drop trigger and model table, but not the column';
+	IS 'stop updating the codes: drop trigger and model table, and keep the column';
 CREATE PROCEDURE sketcher_refresh(target regclass, code_column name, min_drift double precision DEFAULT 0, batch integer DEFAULT 1000)
 	AS 'MODULE_PATHNAME' LANGUAGE C;
 COMMENT ON PROCEDURE sketcher_refresh(regclass, name, double precision, integer)

@@ -46,8 +46,9 @@ static void
 report_no_vector(Oid type)
 {
 	ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
-			errmsg("type %s is not a type of vectors", format_type_be(type)),
-			errhint("Vectors are arrays of numbers, or of a type with a cast to real[]."));
+			errmsg("type %s cannot be used as a vector", format_type_be(type)),
+			errhint("A vector is an array of numbers, or a value of a type that has a cast to "
+					"real[]."));
 }
 
 /* The last argument as real[]; NULL if it needs no cast. */

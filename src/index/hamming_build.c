@@ -8,7 +8,6 @@
 #include "catalog/index.h"
 #include "catalog/pg_type.h"
 #include "commands/progress.h"
-#include "miscadmin.h"
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
 
@@ -50,17 +49,19 @@ check_code(Relation index, BitHashView code, int nbits, bool is_built)
 
 	bithash_check_length(code.nbits, ERRCODE_STRING_DATA_LENGTH_MISMATCH, NULL);
 	if (nbits != 0 && code.nbits != nbits)
-		ereport(ERROR, errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
-				errmsg("code has %d bits, but index \"%s\" holds codes of %d bits", code.nbits,
-					   RelationGetRelationName(index), nbits),
-				is_built
-					? errhint("Give the column the type %s(n), so that all codes have the "
-							  "same length.  If no row has one of %d bits any more, VACUUM "
-							  "(INDEX_CLEANUP on) of the table lets the index take another length.",
-							  type, nbits)
-					: errhint("Give the column the type %s(n), so that all codes have the "
-							  "same length.",
-							  type));
+		ereport(
+			ERROR, errcode(ERRCODE_STRING_DATA_LENGTH_MISMATCH),
+			errmsg("code has %d bits, but index \"%s\" holds codes of %d bits", code.nbits,
+				   RelationGetRelationName(index), nbits),
+			is_built
+				? errhint(
+					  "Give the column the type %s(n), so that all codes have the "
+					  "same length.  To change it, delete all codes of %d bits, then run VACUUM "
+					  "(INDEX_CLEANUP on) on the table.",
+					  type, nbits)
+				: errhint("Give the column the type %s(n), so that all codes have the "
+						  "same length.",
+						  type));
 }
 
 /* The same without an error. */
@@ -98,13 +99,16 @@ static void
 find_length(BuildState *state, Relation heap, Relation index)
 {
 	const BlockNumber blocks = RelationGetNumberOfBlocks(heap);
+	BlockNumber		  block = 0;
 
-	for (BlockNumber block = 0; block < blocks && state->pages.layouts[BUILD_CODES].capacity == 0;
-		 block++)
+	/* the first page, then as many as were looked at before */
+	while (block < blocks && state->pages.layouts[BUILD_CODES].capacity == 0)
 	{
-		CHECK_FOR_INTERRUPTS();
-		table_index_build_range_scan(heap, index, state->info, false, false, false, block, 1,
+		const BlockNumber count = Min(Max(block, 1), blocks - block);
+
+		table_index_build_range_scan(heap, index, state->info, false, false, false, block, count,
 									 look_at_row, state, NULL);
+		block += count;
 	}
 }
 

@@ -98,8 +98,8 @@ sketch_check_dims(Relation index, Vector vector, int dims, bool is_built)
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
 				errmsg("vector has %d dimensions, but index \"%s\" holds vectors of %d dimensions",
 					   vector.dims, RelationGetRelationName(index), dims),
-				is_built ? errhint("If no row has a vector of %d dimensions any more, VACUUM "
-								   "(INDEX_CLEANUP on) of the table lets the index take others.",
+				is_built ? errhint("To change that, delete all vectors of %d dimensions, then run "
+								   "VACUUM (INDEX_CLEANUP on) on the table.",
 								   dims)
 						 : 0);
 }

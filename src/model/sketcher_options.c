@@ -83,7 +83,7 @@ check_combination(const ModelConfig *config)
 	for (int i = 0; i < rotation_count; i++)
 	{
 		if (rotation_makes_sense(config->tracker, rotations[i]))
-			appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", rotations[i]->name);
+			appendStringInfo(&names, "%s\"%s\"", names.len > 0 ? ", " : "", rotations[i]->name);
 	}
 	ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			errmsg("tracker \"%s\" cannot be used with rotation \"%s\"", config->tracker->name,

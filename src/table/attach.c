@@ -225,8 +225,7 @@ backfill(const Attach *attach, const CodeColumn *column)
 	if (learning.skipped > 0 && ROW_IS_NULL(&row, DIMS))
 		ereport(ERROR, errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("number of bits cannot be %d", attach->config.bits),
-				errdetail("No vector of column \"%s\" has so many finite elements.",
-						  attach->vector_name));
+				errdetail("A code cannot have more bits than its vectors have dimensions."));
 	if (learning.skipped > 0)
 		ereport(ERROR, errcode(ERRCODE_DATA_EXCEPTION),
 				errmsg(INT64_FORMAT " of " INT64_FORMAT " rows of column \"%s\" cannot be learnt",

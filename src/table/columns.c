@@ -7,7 +7,7 @@
  *		WHEN (sketcher_columns('items_code_model'::regclass, NEW.v, NEW.code))
  *
  * because that is where PostgreSQL keeps columns by number and tables by oid: renames do not
- * matter, partitions get their own column numbers, and a dump writes the names of the day.
+ * matter, partitions get their own column numbers, and a dump writes the current names.
  *
  * A vector column has arrays of numbers, or a type with a cast to real[], which is how
  * pgvector's types come in.  Whoever has chosen the type may have defined the cast.  So it runs as
@@ -314,9 +314,10 @@ vector_column_init(VectorColumn *column, Relation relation, AttrNumber number)
 	if (!vector_cast_init(&column->cast, attribute->atttypid, attribute->atttypmod,
 						  attribute->attcollation))
 		ereport(ERROR, errcode(ERRCODE_DATATYPE_MISMATCH),
-				errmsg("column \"%s\" has type %s, which is not a type of vectors",
+				errmsg("column \"%s\" has type %s, which cannot be used as a vector",
 					   NameStr(attribute->attname), format_type_be(attribute->atttypid)),
-				errhint("Vectors are arrays of numbers, or of a type with a cast to real[]."));
+				errhint("A vector is an array of numbers, or a value of a type that has a cast to "
+						"real[]."));
 	restore_user(user);
 }
 

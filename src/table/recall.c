@@ -52,18 +52,23 @@ PG_FUNCTION_INFO_V1(sketcher_recall);
 Datum
 sketcher_recall(PG_FUNCTION_ARGS)
 {
+	Relation	target = open_named(PG_GETARG_OID(0), AccessShareLock);
+	const char *vector = NameStr(*PG_GETARG_NAME(1));
+	const char *code = NameStr(*PG_GETARG_NAME(2));
 	const char *schema =
 		quote_identifier(get_namespace_name(get_func_namespace(fcinfo->flinfo->fn_oid)));
-	char *query = psprintf(statement, sql_relation(PG_GETARG_OID(0)),
-						   quote_identifier(NameStr(*PG_GETARG_NAME(1))),
-						   quote_identifier(NameStr(*PG_GETARG_NAME(2))), schema,
-						   get_rel_relkind(PG_GETARG_OID(0)) == RELKIND_RELATION ? "ONLY " : "");
+	char *query = psprintf(statement, sql_relation(RelationGetRelid(target)),
+						   quote_identifier(vector), quote_identifier(code), schema,
+						   target->rd_rel->relkind == RELKIND_RELATION ? "ONLY " : "");
 	Oid	  types[] = {INT4OID, INT4OID, INT4OID};
 	Datum values[] = {checked_number(fcinfo, 3, "k"), checked_number(fcinfo, 4, "candidates"),
 					  checked_number(fcinfo, 5, "queries")};
 	bool  is_null;
 	Datum share;
 
+	(void) column_number(target, vector);
+	(void) column_number(target, code);
+	table_close(target, NoLock);
 	SPI_connect();
 	if (SPI_execute_with_args(query, lengthof(types), types, values, NULL, true, 1) !=
 			SPI_OK_SELECT ||

@@ -114,9 +114,9 @@ learn_and_publish(Refresh *refresh, Relation target)
 	else if (model->rows < model->config.bits)
 		ereport(
 			NOTICE, errmsg("table \"%s\" has no model yet", name),
-			errdetail("A model of %d bits needs at least as many rows, and has seen " INT64_FORMAT
+			errdetail("A model of %d bits needs at least %d rows, and has learnt from " INT64_FORMAT
 					  ".",
-					  model->config.bits, model->rows));
+					  model->config.bits, model->config.bits, model->rows));
 	else
 		ereport(NOTICE, errmsg("table \"%s\": no new model is published, because only %.4f of "
 							   "the bits would change",
