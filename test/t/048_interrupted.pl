@@ -163,7 +163,11 @@ foreach my $drop ('DROP EXTENSION unifdiag CASCADE', 'DROP OWNED BY somebody CAS
 		ALTER TABLE photos OWNER TO somebody;
 		INSERT INTO photos SELECT i, vector_of(i) FROM generate_series(1, 500) i;
 		SELECT sketcher_attach('photos', 'v', 'code', 8, auto_refresh => NULL);
-		INSERT INTO photos SELECT i, vector_of(i * 17) FROM generate_series(501, 6000) i}, 'going');
+		INSERT INTO photos SELECT i, vector_of(i * 17) FROM generate_series(501, 6000) i;
+		-- all codes are wrong, so that there is much to do
+		ALTER TABLE photos DISABLE TRIGGER zz_unifdiag_code_hash;
+		UPDATE photos SET code = ~ code;
+		ALTER TABLE photos ENABLE ALWAYS TRIGGER zz_unifdiag_code_hash}, 'going');
 	my $session = Session->new($node, 'going');
 	$session->query('SELECT 1');
 	$session->send(q{CALL sketcher_refresh('photos', 'code', batch => 2)});
