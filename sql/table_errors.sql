@@ -444,6 +444,24 @@ RESET client_min_messages;
 REVOKE ALL ON SCHEMA regress_owned FROM regress_unifdiag_admin;
 DROP ROLE regress_unifdiag_admin;
 
+-- an error while codes are made ends the statement, and nothing else
+CREATE TABLE guarded (id int, v real[]);
+INSERT INTO guarded SELECT i, ARRAY[sin(i), cos(i), i % 7, i % 5] FROM generate_series(1, 50) i;
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+CREATE TRIGGER refuse BEFORE UPDATE ON guarded FOR EACH ROW EXECUTE FUNCTION refuse();
+\set VERBOSITY terse
+SELECT sketcher_attach('guarded', 'v', 'code', 2);
+SELECT count(*) FROM guarded;
+BEGIN;
+SAVEPOINT before;
+SELECT sketcher_attach('guarded', 'v', 'code', 2);
+ROLLBACK TO before;
+SELECT count(*) FROM guarded;
+COMMIT;
+\set VERBOSITY default
+DROP TABLE guarded;
+DROP FUNCTION refuse;
+
 -- a first vector with fewer dimensions than bits does not keep others from being learnt
 CREATE TABLE short_first (v real[]);
 SELECT sketcher_attach('short_first', 'v', 'code', 2, auto_refresh => NULL);

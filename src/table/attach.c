@@ -177,21 +177,15 @@ make_trigger(const Attach *attach)
 }
 
 /*
- * Stores the row, with the model that it publishes, and lets the trigger make all codes.  That is done
- * in a subtransaction, whose rows have a number of their own: what comes later in a longer
- * transaction has to be learnt.
+ * Stores the row, with the model that it publishes, and lets the trigger make all codes.  The rows have
+ * the number of a subtransaction: what comes later in a longer transaction has to be learnt.
  */
 static void
 make_codes(const Attach *attach, ModelRow *row, int64 rows)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	Datum		  transaction;
-	char		 *update;
+	Datum transaction = FullTransactionIdGetDatum(GetCurrentFullTransactionId());
+	char *update;
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	transaction = FullTransactionIdGetDatum(GetCurrentFullTransactionId());
 	add_rewritten(row, &transaction, 1);
 	model_row_update(row, MODEL_PUBLISHED, MODEL_REWRITTEN);
 	/* only partitions have the trigger, too; a row with a null field would not be IS NOT NULL */
@@ -203,7 +197,34 @@ make_codes(const Attach *attach, ModelRow *row, int64 rows)
 							 InvalidSnapshot, false, true, 0) < 0)
 		elog(ERROR, "could not execute: %s", update);
 	report_kept(attach->target, rows - (int64) SPI_processed);
-	ReleaseCurrentSubTransaction();
+}
+
+static void
+make_codes_in_subtransaction(const Attach *attach, ModelRow *row, int64 rows)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+
+	BeginInternalSubTransaction(NULL);
+	PG_TRY();
+	{
+		MemoryContextSwitchTo(context);
+		make_codes(attach, row, rows);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		ReThrowError(error);
+	}
+	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
 }
@@ -236,7 +257,7 @@ backfill(const Attach *attach, const CodeColumn *column)
 	if (learning.learnt >= attach->config.bits)
 	{
 		model_row_publish(&row);
-		make_codes(attach, &row, learning.learnt);
+		make_codes_in_subtransaction(attach, &row, learning.learnt);
 	}
 	else if (learning.learnt > 0)
 		model_row_update(&row, MODEL_PUBLISHED, MODEL_REWRITTEN);
