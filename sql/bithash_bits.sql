@@ -62,3 +62,10 @@ SELECT set_bit('0101'::bithash, -1, 1);
 SELECT set_bit('0101'::bithash, 0, 2);
 SELECT '0101'::bithash::bigint;
 SELECT 7::bigint::bithash(63);
+
+-- core's own functions go on taking literals and parameters without a type
+SELECT get_bit('1011', 1) AS bit, set_bit('1011', 1, 1) AS set, pg_typeof(set_bit('1011', 1, 1)) AS type, get_bit(NULL, 1) AS none;
+PREPARE bit_of AS SELECT get_bit($1, 2), set_bit($1, 0, 0);
+EXECUTE bit_of('1011');
+DEALLOCATE bit_of;
+SELECT get_bit(B'1011', 1) AS bit, get_bit(B'1011'::varbit, 1) AS varying, get_bit('\x05'::bytea, 0) AS bytes, get_bit('1011'::bithash, 1) AS code, set_bit(B'1011', 1, 1) AS set;

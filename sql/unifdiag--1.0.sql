@@ -47,6 +47,10 @@ COMMENT ON FUNCTION bit_count(bithash) IS 'number of bits set in the code';
 CREATE FUNCTION get_bit(bithash, integer) RETURNS integer
 	AS 'MODULE_PATHNAME', 'bithash_get_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION get_bit(bithash, integer) IS 'bit of the code, counted from 0 at the left';
+-- core's own, for literals and parameters without a type, which would be ambiguous: bit varying is preferred
+CREATE FUNCTION get_bit(bit varying, integer) RETURNS integer
+	AS 'bitgetbit' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION get_bit(bit varying, integer) IS 'bit of the bit string, as core''s for bit';
 
 --
 -- Casts
@@ -202,6 +206,9 @@ COMMENT ON FUNCTION "substring"(bithash, integer) IS 'rest of the code, from whe
 CREATE FUNCTION set_bit(bithash, integer, integer) RETURNS bithash
 	AS 'MODULE_PATHNAME', 'bithash_set_bit' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION set_bit(bithash, integer, integer) IS 'the code with a bit, counted from 0 at the left, set to 0 or 1';
+CREATE FUNCTION set_bit(bit varying, integer, integer) RETURNS bit
+	AS 'bitsetbit' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION set_bit(bit varying, integer, integer) IS 'the bit string with a bit set to 0 or 1, as core''s for bit';
 CREATE FUNCTION to_hex(bithash) RETURNS text
 	AS 'MODULE_PATHNAME', 'bithash_to_hex' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION to_hex(bithash) IS 'hexadecimal digits of the code, with zero bits after its end';
