@@ -189,5 +189,35 @@ SELECT sum(code <~> sketcher_hash(m, v)) AS add FROM vectors,
 -- the largest models of each kind of random directions
 SELECT (sketcher_info(sketcher_add(sketcher_new(16000, 16000, tracker => 'hadamard', rotation => 'none'), array_fill(1::real, ARRAY[16000])))).bytes;
 
+-- elements that differ by orders of magnitude: the basis stays orthonormal, and what is written can be read
+CREATE TABLE scales AS
+SELECT s AS seed, n, sketcher_agg(ARRAY(SELECT (10.0 ^ ((k * 4 + s) % 7 - 3) * sin(i * k * k + s * 1000))::real FROM generate_series(1, 24) k), 16 ORDER BY i) AS model
+FROM generate_series(1, 25) s, (VALUES (17), (20), (40), (250)) l(n), generate_series(1, n) i
+GROUP BY s, n;
+SELECT count(model::text::sketcher) AS readable,
+	max((SELECT max(abs(product - (i = j)::int)) FROM (
+		SELECT a.i, b.i AS j, sum(a.x::float8 * b.x) AS product
+		FROM (SELECT (e - 1) / 24 AS i, (e - 1) % 24 AS k, x FROM unnest(sketcher_basis(model)) WITH ORDINALITY u(x, e)) a
+		JOIN (SELECT (e - 1) / 24 AS i, (e - 1) % 24 AS k, x FROM unnest(sketcher_basis(model)) WITH ORDINALITY u(x, e)) b USING (k)
+		GROUP BY 1, 2) p)) < 1e-4 AS orthonormal
+FROM scales;
+DROP TABLE scales;
+-- rows equal to the mean are rows, by which others are forgotten
+SELECT rows, round(explained_variance::numeric, 3) AS explained
+FROM sketcher_info((SELECT sketcher_learn(sketcher_new(4, 2, center => false, forgetting => 0.99), CASE WHEN i % 2 = 0 THEN '{0,0,0,0}' ELSE '{1,1,0,0}' END::real[] ORDER BY i)
+	FROM generate_series(1, 100) i)::text::sketcher);
+-- next to nothing is remembered
+SELECT rows FROM sketcher_info((SELECT sketcher_learn(sketcher_new(16000, 1, forgetting => 3e-16, tracker => 'lsh', rotation => 'none'), v ORDER BY id)
+	FROM (VALUES (1, array_fill(0::real, ARRAY[16000])), (2, array_fill(1e-15::real, ARRAY[16000])), (3, array_fill(1e30::real, ARRAY[16000]))) t(id, v))::text::sketcher);
+-- of a vector that is longer by many orders than those before, the direction counts
+SELECT sketcher_hash(m, '{1,2,3,4}') = sketcher_hash(m, '{0.001,0.002,0.003,0.004}') AS same_direction
+FROM (SELECT sketcher_learn(sketcher_new(4, 4, tracker => 'hadamard', rotation => 'none', seed => 1), v ORDER BY v) AS m
+	FROM (VALUES ('{0,0,0,0}'::real[]), ('{1e-40,0,0,0}')) t(v)) m;
+SELECT sketcher_stream(v, 1) OVER (ORDER BY id) AS code
+FROM (VALUES (1, '{0,0}'::real[]), (2, '{1e-40,0}'), (3, '{-1,-1}'), (4, '{-1e-40,0}')) t(id, v);
+-- two models that differ in their directions only: merged in either order they are the same
+SELECT sketcher_basis(sketcher_merge(a, b)) = sketcher_basis(sketcher_merge(b, a)) AS same_basis
+FROM (SELECT sketcher_agg(v, 1) AS a FROM (VALUES ('{1,0}'::real[]), ('{-1,0}')) t(v)) a, (SELECT sketcher_agg(v, 1) AS b FROM (VALUES ('{0,1}'::real[]), ('{0,-1}')) t(v)) b;
+
 DROP TABLE vectors, models, ways, parts, methods, normalized;
 DROP FUNCTION product, difference, plan_of, unit;

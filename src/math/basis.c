@@ -15,6 +15,12 @@
 /* basis rows further from orthonormal than this are cleaned; they stay below 1e-5 */
 #define MAX_SKEW 1e-6F
 
+/* each pass squares what there is; what single precision leaves may be above the limit */
+#define MOST_PASSES 4
+
+/* a row that is longer than others by more than this power of two is scaled down, lest it overflow */
+#define FAR_EXPONENT 60
+
 /* what is added to the variances, as a share of their mean, before they are inverted */
 #define RIDGE 1e-9
 
@@ -101,17 +107,13 @@ model_forget_inverse(Model *model)
 	model->inverse = NULL;
 }
 
-/*
- * Removes what rounding has added: W <- W - (WW' - I)/2 W makes the rows orthonormal again
- * with the least change, and the inverse is computed anew.
- */
-void
-model_refresh(Model *model)
+/* How far the rows of the basis are from orthonormal, WW' - I, and the largest of it. */
+static float
+measure_skew(const Model *model, float *skew)
 {
 	const int	 bits = model->config.bits;
 	const int	 dims = model->config.dims;
 	const size_t size = (size_t) bits * (size_t) bits;
-	float		*skew = math_alloc(size, sizeof(float));
 	float		 largest = 0.0F;
 
 	multiply_f(false, true, bits, bits, dims, 1.0F, model->basis, dims, model->basis, dims, 0.0F,
@@ -120,7 +122,21 @@ model_refresh(Model *model)
 		skew[(size_t) i * bits + i] -= 1.0F;
 	for (size_t i = 0; i < size; i++)
 		largest = fmaxf(largest, fabsf(skew[i]));
-	if (largest > MAX_SKEW)
+	return largest;
+}
+
+/*
+ * Removes what rounding has added: W <- W - (WW' - I)/2 W makes the rows orthonormal again
+ * with the least change, and the inverse is computed anew.
+ */
+void
+model_refresh(Model *model)
+{
+	const int bits = model->config.bits;
+	const int dims = model->config.dims;
+	float	 *skew = math_alloc((size_t) bits * (size_t) bits, sizeof(float));
+
+	for (int pass = 0; pass < MOST_PASSES && measure_skew(model, skew) > MAX_SKEW; pass++)
 	{
 		float *change = math_alloc((size_t) bits * (size_t) dims, sizeof(float));
 
@@ -164,9 +180,11 @@ model_project(const Model *model, const float *row, float *centred, float *proje
 {
 	const int bits = model->config.bits;
 	const int dims = model->config.dims;
+	const int far = model_row_exponent(model, row) - FAR_EXPONENT;
+	const int exponent = far > model->exponent ? far : model->exponent;
 	float	 *y;
 
-	subtract_mean(row, model->mean, centred, dims, ldexp(1.0, -model->exponent));
+	subtract_mean(row, model->mean, centred, dims, ldexp(1.0, -exponent));
 	if (model->config.tracker->project != NULL)
 		model->config.tracker->project(model, centred, projected);
 	else

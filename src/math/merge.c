@@ -18,23 +18,21 @@
  * Basis, covariance and rank of the two together, into a.  Within its subspace the merged
  * basis is as near as possible to the anchor's, so that the anchor's rotation and codes
  * keep their meaning.  While the anchor's directions are fewer, those of the other follow,
- * and the way from its mean to the other's.
+ * and the way from its mean to the other's, which is the difference.
  */
 static void
 merge_directions(Model *a, const Model *b, const float *difference, double weight, bool anchor_is_a)
 {
 	const int bits = a->config.bits;
 	const int count = a->rank + b->rank + 1;
-	const int first = anchor_is_a ? 0 : a->rank;
 	Stack	  stack = stack_create(a->config.dims, count);
 	int		 *nearest = math_alloc((size_t) (bits > count ? bits : count), sizeof(int));
-	int		  offset = stack_add_model(&stack, 0, a, 1.0);
+	int		  offset = stack_add_model(&stack, 0, anchor_is_a ? a : b, 1.0);
 
-	offset = stack_add_model(&stack, offset, b, 1.0);
+	offset = stack_add_model(&stack, offset, anchor_is_a ? b : a, 1.0);
 	stack_add_row(&stack, offset, difference, sqrt(weight));
-	for (int i = 0; i < count - 1; i++)
-		nearest[i] = first + i < count - 1 ? first + i : first + i - (count - 1);
-	nearest[count - 1] = anchor_is_a ? count - 1 : -count;
+	for (int i = 0; i < count; i++)
+		nearest[i] = i;
 	stack_principal(&stack, nearest, a);
 	stack_free(&stack);
 	math_free(nearest);
@@ -44,11 +42,20 @@ merge_directions(Model *a, const Model *b, const float *difference, double weigh
 static bool
 first_is_larger(const Model *a, const Model *b)
 {
+	const size_t dims = (size_t) a->config.dims;
+	const size_t bits = (size_t) a->config.bits;
+	int			 order;
+
 	if (a->rows != b->rows)
 		return a->rows > b->rows;
 	if (a->scatter != b->scatter)
 		return a->scatter > b->scatter;
-	return memcmp(a->mean, b->mean, (size_t) a->config.dims * sizeof(double)) >= 0;
+	order = memcmp(a->mean, b->mean, dims * sizeof(double));
+	if (order == 0 && !a->config.tracker->random)
+		order = memcmp(a->basis, b->basis, bits * dims * sizeof(float));
+	if (order == 0 && !a->config.tracker->random)
+		order = memcmp(a->covariance, b->covariance, bits * bits * sizeof(double));
+	return order >= 0;
 }
 
 static void
@@ -131,7 +138,7 @@ model_merge(Model *a, Model *b, bool anchored)
 		const double distance = b->mean[k] - a->mean[k];
 
 		a->scatter += weight * ldexp(distance, -exponent) * ldexp(distance, -exponent);
-		difference[k] = (float) ldexp(distance, -exponent);
+		difference[k] = (float) ldexp(anchor_is_a ? distance : -distance, -exponent);
 		if (a->config.center)
 			a->mean[k] += distance * (b->weight / (a->weight + b->weight));
 	}

@@ -205,9 +205,8 @@ model_copy(const Model *model)
 	return copy;
 }
 
-/* The exponent of the largest of the differences between row and mean. */
-static int
-largest_exponent(const Model *model, const float *row)
+int
+model_row_exponent(const Model *model, const float *row)
 {
 	double largest = 0.0;
 	int	   exponent;
@@ -382,14 +381,14 @@ model_learn(Model *model, const float *row)
 	centred = model->block + (size_t) model->waiting * (size_t) config->dims;
 	/* the first difference sets the scale; rows that wait before it are zero */
 	if (model->scatter == 0.0)
-		model->exponent = largest_exponent(model, row);
+		model->exponent = model_row_exponent(model, row);
 	norm = centre_row(row, model->mean, centred, config->dims,
 					  sqrt(share) * ldexp(1.0, -model->exponent), step);
 	if (!(norm <= MAX_SQUARED_LENGTH))
 	{
 		if (!config->tracker->patient)
 			take_waiting_rows(model);
-		model_rescale(model, largest_exponent(model, row) + 1);
+		model_rescale(model, model_row_exponent(model, row) + 1 - (int) floor(0.5 * log2(share)));
 		centred = model->block + (size_t) model->waiting * (size_t) config->dims;
 		/* the mean has moved: its distance from the row has shrunk to the share before */
 		subtract_mean(row, model->mean, centred, config->dims,

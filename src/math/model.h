@@ -209,6 +209,10 @@ extern void	  model_invert(Model *model);
 extern void	  model_forget_inverse(Model *model);
 extern void	  model_refresh(Model *model);
 extern void	  model_rescale(Model *model, int exponent);
-extern void	  orthonormalise_row(const float *basis, int dims, int row, float *target);
+
+/* the power of two below which all differences between row and mean are */
+extern int model_row_exponent(const Model *model, const float *row);
+
+extern void orthonormalise_row(const float *basis, int dims, int row, float *target);
 
 #endif /* UNIFDIAG_MODEL_H */

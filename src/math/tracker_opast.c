@@ -21,6 +21,16 @@
 /* a row turns the basis if this share of its squared length lies outside; less is rounding */
 #define MIN_SQUARED_RESIDUAL 1e-6
 
+/* rounding of that share, which is a difference of products in single precision */
+#define PRODUCT_ROUNDING 1e-7
+
+/*
+ * By how much a row, and a block of rows, may move the basis from orthonormal: a row that would do more
+ * does not turn it, and after such a block rounding is removed at once.
+ */
+#define MAX_ROW_SKEW 1e-3
+#define MAX_BLOCK_SKEW 1e-5
+
 /* gains as large as this turn the basis all the way to the row, and are in the range of floats */
 #define MAX_GAIN 1e30
 
@@ -41,7 +51,8 @@ grow(Model *model, float *row, double norm)
 	float	 *components;
 	double	 *y;
 
-	if (norm == 0.0)
+	/* nothing changes, if nothing is forgotten either */
+	if (norm == 0.0 && model->config.forgetting == 1.0)
 		return;
 	components = math_alloc((size_t) bits, sizeof(float));
 	y = math_alloc((size_t) bits, sizeof(double));
@@ -96,6 +107,7 @@ typedef struct Block
 	double *lower;	 /* products of v with z of earlier rows */
 	float  *inverse; /* the model's as the block began, in single precision; NULL if not safe */
 	bool	lost;	 /* the model's was made anew since, and lacks the block's first rows */
+	double	skew;	 /* by how much rounding may have moved the basis from orthonormal */
 } Block;
 
 /*
@@ -140,6 +152,7 @@ block_alloc(Block *block, const Model *model)
 	block->lower = math_alloc(rows * rows, sizeof(double));
 	block->inverse = NULL;
 	block->lost = false;
+	block->skew = 0.0;
 	/* for one row a copy would cost more than it saves */
 	if (block->rows > 1 && is_single_safe(model))
 	{
@@ -306,6 +319,7 @@ step(Model *model, Block *block, int t)
 	double		*v = block->v + row;
 	float		*v_single = block->v_single + row;
 	const int	 later = block->rows - t - 1;
+	const double norm = model->norms[t];
 	Products	 pair;
 	double		 gamma;
 	double		 z_length;
@@ -313,6 +327,7 @@ step(Model *model, Block *block, int t)
 	double		 gain;
 	double		 reach;
 	double		 root;
+	double		 skew;
 	double		 tau;
 
 	for (int i = 0; i < bits; i++)
@@ -323,14 +338,23 @@ step(Model *model, Block *block, int t)
 	z_length = sqrt(pair.zz);
 	block->omega[t] = gamma * pair.zz * pow(forgetting, t);
 
-	residual = model->norms[t] - pair.yy;
+	residual = norm - pair.yy;
 	/* nor does a row at right angles to the basis turn it */
-	if (residual < MIN_SQUARED_RESIDUAL * model->norms[t] || !(z_length > 0.0))
+	if (residual < MIN_SQUARED_RESIDUAL * norm || !(z_length > 0.0))
 		residual = 0.0;
 	/* with z of length 1, and what it multiplies scaled by the inverse, nothing overflows */
-	gain = residual > 0.0 ? fmin(gamma * z_length, MAX_GAIN) : 0.0;
+	gain = fmin(gamma * z_length, MAX_GAIN);
 	reach = gain * sqrt(residual);
 	root = sqrt(1.0 + reach * reach);
+	/* the row's direction is as long as the residual is right */
+	skew =
+		residual > 0.0 ? reach / root * (reach / root) * PRODUCT_ROUNDING * norm / residual : 0.0;
+	if (residual == 0.0 || skew > MAX_ROW_SKEW)
+	{
+		gain = skew = 0.0;
+		root = 1.0;
+	}
+	block->skew += skew;
 	tau = 1.0 / root - 1.0;
 	block->kappa[t] = gain / root;
 	for (int i = 0; i < bits; i++)
@@ -467,9 +491,10 @@ learn(Model *model)
 	update_basis(model, &block);
 	model->waiting = 0;
 	math_resume_cancel();
-	block_free(&block);
-	if ((double) (model->rows - model->refreshed_rows) >= refresh_interval(model))
+	if (block.skew > MAX_BLOCK_SKEW ||
+		(double) (model->rows - model->refreshed_rows) >= refresh_interval(model))
 		model_refresh(model);
+	block_free(&block);
 }
 
 const Tracker tracker_opast = {
