@@ -32,8 +32,8 @@
 /* a share outside the subspace that is next to nothing */
 #define LEAST_OUTSIDE 1e-3
 
-/* odds of being outside, relative to those of the sample's farthest row: pictures had up to 9.6 times these */
-#define STRANGE_ODDS 10.0
+/* odds of being outside, relative to those of the farthest row of the sample; pictures had up to 9.6 times these */
+#define STRANGE_ODDS 30.0
 
 /* n, f and e of rows that are about 1 long are not beyond these powers of two */
 #define MAX_EXPONENT 120
