@@ -164,15 +164,17 @@ foreach my $drop ('DROP EXTENSION unifdiag CASCADE', 'DROP OWNED BY somebody CAS
 		INSERT INTO photos SELECT i, vector_of(i) FROM generate_series(1, 500) i;
 		SELECT sketcher_attach('photos', 'v', 'code', 8, auto_refresh => NULL);
 		INSERT INTO photos SELECT i, vector_of(i * 17) FROM generate_series(501, 6000) i;
-		-- all codes are wrong, so that there is much to do
+		-- all codes are wrong, and each takes a while, so that there is much to do
 		ALTER TABLE photos DISABLE TRIGGER zz_unifdiag_code_hash;
 		UPDATE photos SET code = ~ code;
-		ALTER TABLE photos ENABLE ALWAYS TRIGGER zz_unifdiag_code_hash}, 'going');
+		ALTER TABLE photos ENABLE ALWAYS TRIGGER zz_unifdiag_code_hash;
+		CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM pg_sleep(0.002); RETURN NEW; END \$\$;
+		CREATE TRIGGER dawdle BEFORE UPDATE ON photos FOR EACH ROW EXECUTE FUNCTION dawdle()}, 'going');
 	my $session = Session->new($node, 'going');
 	$session->query('SELECT 1');
 	$session->send(q{CALL sketcher_refresh('photos', 'code', batch => 2)});
 	usleep(1_000) until $session->is_done || value(q{SELECT count(*) FROM pg_stat_activity WHERE datname = 'going' AND query LIKE 'sketcher_refresh of %: page %'});
-	ok(!$session->is_done, 'a refresh is seen to run');
+	ok(!$session->is_done, 'a refresh is seen to run') or diag($session->{err});
 	my ($status, $out, $error);
 	# DROP locks what it drops in an order of its own, and so may be chosen to end a deadlock
 	do { ($status, $out, $error) = $node->psql('going', "SET lock_timeout = '60s'; $drop") } while ($status != 0 && $error =~ /deadlock detected/);
