@@ -24,10 +24,7 @@
 /* rounding of that share, which is a difference of products in single precision */
 #define PRODUCT_ROUNDING 1e-7
 
-/*
- * By how much a row, and a block of rows, may move the basis from orthonormal: a row that would do more
- * does not turn it, and after such a block rounding is removed at once.
- */
+/* a row that might move the basis farther from orthonormal does not turn it; after a block rounding is removed */
 #define MAX_ROW_SKEW 1e-3
 #define MAX_BLOCK_SKEW 1e-5
 
@@ -346,9 +343,8 @@ step(Model *model, Block *block, int t)
 	gain = fmin(gamma * z_length, MAX_GAIN);
 	reach = gain * sqrt(residual);
 	root = sqrt(1.0 + reach * reach);
-	/* the row's direction is as long as the residual is right */
-	skew =
-		residual > 0.0 ? reach / root * (reach / root) * PRODUCT_ROUNDING * norm / residual : 0.0;
+	/* the row's direction is as long as the residual is right: sin^2 of the angle times its rounding */
+	skew = gain / root * (gain / root) * PRODUCT_ROUNDING * norm;
 	if (residual == 0.0 || skew > MAX_ROW_SKEW)
 	{
 		gain = skew = 0.0;
