@@ -32,7 +32,7 @@
 /* a share outside the subspace that is next to nothing */
 #define LEAST_OUTSIDE 1e-3
 
-/* odds of being outside, relative to those of the farthest row of the sample; pictures had up to 9.6 times these */
+/* odds of being outside, in those of the sample's farthest row, of which pictures had up to 9.6 */
 #define STRANGE_ODDS 30.0
 
 /* n, f and e of rows that are about 1 long are not beyond these powers of two */

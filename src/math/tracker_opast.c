@@ -24,7 +24,7 @@
 /* rounding of that share, which is a difference of products in single precision */
 #define PRODUCT_ROUNDING 1e-7
 
-/* a row that might move the basis farther from orthonormal does not turn it; after a block rounding is removed */
+/* how far from orthonormal a row may move the basis, and a block before that is removed at once */
 #define MAX_ROW_SKEW 1e-3
 #define MAX_BLOCK_SKEW 1e-5
 

@@ -15,7 +15,7 @@
 
 #define MOST 10000
 
-/* %1 the table, %2 the vector column, %3 the code column, %4 the extension's schema, %5 ONLY unless partitioned */
+/* %1 table, %2 vector column, %3 code column, %4 the extension's schema, %5 ONLY or nothing */
 static const char statement[] =
 	"WITH queries AS MATERIALIZED (SELECT r.tableoid AS t, r.ctid AS c, r.%2$s::real[] AS v, "
 	"r.%3$s AS "

@@ -123,7 +123,7 @@ is_due(const Counter *counter)
 		   counter->hashed >= counter->threshold;
 }
 
-/* Makes ready what a worker is told; false if the owner has a worker already, or the table is gone or locked. */
+/* Prepares what a worker is told; false if the owner has one, or the table is gone or locked. */
 static bool
 prepare_worker(Counter *counter)
 {
